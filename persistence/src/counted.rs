@@ -1,0 +1,63 @@
+//! Counts what passes to an engine: the figures that tests assert and that metrics show.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::future::BoxFuture;
+
+use crate::engine::{Batch, Consistency, Engine, Outcome, Page, Partition, Slice, Statics};
+use crate::error::StoreError;
+
+/// An engine with counters in front of it.
+pub struct Counted {
+    engine: Arc<dyn Engine>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub reads: AtomicU64,
+    pub plain_writes: AtomicU64,
+    pub conditional_writes: AtomicU64,
+    /// Rows put or deleted, by whichever kind of write.
+    pub rows_written: AtomicU64,
+}
+
+impl Counted {
+    #[must_use]
+    pub fn new(engine: Arc<dyn Engine>) -> (Arc<dyn Engine>, Arc<Counts>) {
+        let counts = Arc::new(Counts::default());
+        (Arc::new(Self { engine, counts: Arc::clone(&counts) }), counts)
+    }
+}
+
+impl Counts {
+    /// Every statement that was sent, of any kind.
+    #[must_use]
+    pub fn statements(&self) -> u64 {
+        [&self.reads, &self.plain_writes, &self.conditional_writes]
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
+impl Engine for Counted {
+    fn statics(&self, partition: Partition, consistency: Consistency) -> BoxFuture<'_, Result<Statics, StoreError>> {
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        self.engine.statics(partition, consistency)
+    }
+
+    fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        self.engine.read(slice)
+    }
+
+    fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        let count = if batch.is_conditional() { &self.counts.conditional_writes } else { &self.counts.plain_writes };
+        count.fetch_add(1, Ordering::Relaxed);
+        let rows = batch.puts.len() + batch.deletes.len();
+        self.counts.rows_written.fetch_add(rows as u64, Ordering::Relaxed);
+        self.engine.write(batch)
+    }
+}

@@ -1,0 +1,235 @@
+//! The wide-row contract: what an engine offers on one partition of one table.
+//!
+//! Every engine passes the suite in `conformance`; what is not asserted there may not be relied on.
+
+use std::ops::Bound;
+
+use futures_util::future::BoxFuture;
+
+use crate::error::StoreError;
+use crate::table::{Table, Value};
+
+/// A store of wide rows. Calls are IO, so the virtual dispatch costs nothing and no type parameter leaks upwards.
+pub trait Engine: Send + Sync + 'static {
+    /// The static columns of a partition, in the table's order; `None` is unset.
+    fn statics(&self, partition: Partition, consistency: Consistency) -> BoxFuture<'_, Result<Statics, StoreError>>;
+
+    /// The rows of a clustering range, in order, at most `slice.limit` of them.
+    fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>>;
+
+    /// Applies all of the batch or nothing of it.
+    ///
+    /// `Err(Unavailable)` means certainly not applied, now or later; `Err(OutcomeUnknown)` that it may have been, or may
+    /// still be until the next conditional write to this partition.
+    fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>>;
+}
+
+pub type Statics = Vec<Option<Value>>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Partition {
+    pub table: TableRef,
+    pub key: Vec<Value>,
+}
+
+/// A table compares by its name: there is one description of each.
+#[derive(Debug, Clone, Copy)]
+pub struct TableRef(pub &'static Table);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consistency {
+    /// Sees every acknowledged write. May miss a conditional write whose outcome is unknown.
+    Quorum,
+    /// Also settles conditional writes in flight before it answers.
+    Serial,
+}
+
+#[derive(Debug, Clone)]
+pub struct Slice {
+    pub partition: Partition,
+    pub range: KeyRange,
+    pub order: Order,
+    pub limit: usize,
+    /// Where the page before this one ended; rows up to it, in `order`, are left out.
+    pub after: Option<Continuation>,
+    pub consistency: Consistency,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Ascending,
+    Descending,
+}
+
+/// A range of clustering keys. A bound may be a prefix, and then stands for all keys that begin with it: an included
+/// prefix includes them all, an excluded one excludes them all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    pub lower: Bound<Vec<Value>>,
+    pub upper: Bound<Vec<Value>>,
+}
+
+/// The clustering key of the last row of a page: it means the same to every engine and survives a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation(pub Vec<Value>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// All clustering columns.
+    pub key: Vec<Value>,
+    /// All value columns.
+    pub values: Vec<Value>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    pub rows: Vec<Row>,
+    /// Present when the limit cut the page short; the next page may still turn out empty.
+    pub next: Option<Continuation>,
+}
+
+/// Changes to one partition. A row is named at most once, and no range delete covers a row that is put: CQL gives all
+/// statements of a batch one timestamp, so their order could not be told. `check` asserts both.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    pub partition: Partition,
+    /// All must hold, or nothing is applied. Empty: a plain write.
+    pub conditions: Vec<Condition>,
+    /// Static columns to set, by their place in the table.
+    pub statics: Vec<(usize, Value)>,
+    pub puts: Vec<Row>,
+    pub deletes: Vec<Vec<Value>>,
+    pub range_deletes: Vec<KeyRange>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// A static column has this value; `None`: is unset.
+    Static { column: usize, equals: Option<Value> },
+    /// There is no such row. The batch must put it.
+    Absent { key: Vec<Value> },
+    /// The row exists and its value column has this value.
+    Value { key: Vec<Value>, column: usize, equals: Value },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Applied,
+    /// Nothing was applied. One entry per condition: what it names, as read right after the refusal.
+    Refused(Vec<Current>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Current {
+    Static(Option<Value>),
+    Row(Option<Row>),
+}
+
+impl Partition {
+    #[must_use]
+    pub fn new(table: &'static Table, key: Vec<Value>) -> Self {
+        assert_kinds(table, table.partition, &key);
+        Self { table: TableRef(table), key }
+    }
+}
+
+impl KeyRange {
+    #[must_use]
+    pub fn all() -> Self {
+        Self { lower: Bound::Unbounded, upper: Bound::Unbounded }
+    }
+
+    /// All keys that begin with these values.
+    #[must_use]
+    pub fn prefix(prefix: Vec<Value>) -> Self {
+        Self { lower: Bound::Included(prefix.clone()), upper: Bound::Included(prefix) }
+    }
+
+    #[must_use]
+    pub fn contains(&self, key: &[Value]) -> bool {
+        let above = match &self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => &key[..lower.len()] >= lower.as_slice(),
+            Bound::Excluded(lower) => &key[..lower.len()] > lower.as_slice(),
+        };
+        let below = match &self.upper {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => &key[..upper.len()] <= upper.as_slice(),
+            Bound::Excluded(upper) => &key[..upper.len()] < upper.as_slice(),
+        };
+        above && below
+    }
+}
+
+impl Slice {
+    /// The first page of a range, ascending.
+    #[must_use]
+    pub fn new(partition: Partition, range: KeyRange, limit: usize) -> Self {
+        assert!(limit > 0, "a page has room for a row");
+        let (order, consistency) = (Order::Ascending, Consistency::Quorum);
+        Self { partition, range, order, limit, after: None, consistency }
+    }
+}
+
+impl Batch {
+    /// An empty, unconditional batch.
+    #[must_use]
+    pub fn new(partition: Partition) -> Self {
+        Self {
+            partition,
+            conditions: Vec::new(),
+            statics: Vec::new(),
+            puts: Vec::new(),
+            deletes: Vec::new(),
+            range_deletes: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// Asserts what only our own code can break; each engine calls it before it writes.
+    pub fn check(&self) {
+        let table = self.partition.table.0;
+        let mut named = std::collections::BTreeSet::new();
+        for row in &self.puts {
+            assert_kinds(table, table.clustering, &row.key);
+            assert_kinds(table, table.values, &row.values);
+            assert!(named.insert(&row.key), "{}: row {:?} named twice in a batch", table.name, row.key);
+            let covered = self.range_deletes.iter().any(|range| range.contains(&row.key));
+            assert!(!covered, "{}: row {:?} put and range-deleted in one batch", table.name, row.key);
+        }
+        for key in &self.deletes {
+            assert_kinds(table, table.clustering, key);
+            assert!(named.insert(key), "{}: row {key:?} named twice in a batch", table.name);
+        }
+        for condition in &self.conditions {
+            if let Condition::Absent { key } = condition {
+                assert!(self.puts.iter().any(|row| &row.key == key), "{}: absent row is not put", table.name);
+            }
+        }
+    }
+}
+
+impl PartialEq for TableRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for TableRef {}
+
+impl std::hash::Hash for TableRef {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+fn assert_kinds(table: &Table, columns: &[crate::table::Column], values: &[Value]) {
+    assert_eq!(columns.len(), values.len(), "{}: wrong number of columns in {values:?}", table.name);
+    for (column, value) in columns.iter().zip(values) {
+        assert_eq!(column.kind, value.kind(), "{}.{}: wrong kind of value", table.name, column.name);
+    }
+}
