@@ -1,2 +1,54 @@
-//! x
-fn main() {}
+//! Everrow's own tooling, in place of scripts: `cargo xtask help` lists what it does.
+
+mod cassandra;
+mod suites;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  cassandra start|stop|status [--port 9142] [--data DIR] [--heap 1000m]
+        a single-node Cassandra 5 for tests, fetched by Maven and run by Java 17
+  test [--suite rust|python|go]… [FILTER…]
+        start Cassandra, run the Rust tests and the acceptance tests with the official SDKs, stop Cassandra
+  tidy  the style rules that the compiler does not know
+  ci    formatting, clippy, tests, tidy: all that must be green";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let Some((command, rest)) = arguments.split_first() else { bail!("{USAGE}") };
+    match command.as_str() {
+        "cassandra" => cassandra::command(rest),
+        "test" => suites::run(&suites::Selection::parse(rest)?),
+        "tidy" if rest.is_empty() => tidy::run(&tools::repository()),
+        "ci" if rest.is_empty() => ci(),
+        "help" | "--help" | "-h" => {
+            eprintln!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("{USAGE}"),
+    }
+}
+
+fn ci() -> Result<()> {
+    tools::step("formatting", tools::cargo().args(["fmt", "--all", "--check"]))?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    tools::step("clippy", tools::cargo().args(lints))?;
+    tidy::run(&tools::repository())?;
+    suites::run(&suites::Selection::default())
+}
