@@ -1,1 +1,12 @@
-//! x
+//! Everrow's server: the modules in the order a request meets them.
+
+pub mod node;
+pub mod config;
+pub mod errors;
+pub mod env;
+pub mod namespaces;
+pub mod cluster;
+pub mod frontend;
+pub mod history;
+pub mod matching;
+pub mod telemetry;

@@ -1,1 +1,38 @@
-//! x
+//! What a workflow execution is and how it changes. Pure: no clock, random, configuration, log or IO.
+//!
+//! Three verbs: `start` and `transition` decide what happens next and return it as data; `replay` rebuilds a state from
+//! its events; `ExecutionState::check` names what must always hold. The modules are in reading order.
+
+mod ids;
+mod time;
+mod items;
+mod state;
+mod input;
+mod transition;
+mod draft;
+mod apply;
+mod commands;
+mod tasks;
+mod start;
+mod workflow_task;
+mod activity;
+mod timer;
+mod signal;
+mod close;
+mod branch;
+mod retry;
+
+pub use activity::{Activity, ActivityProgress};
+pub use apply::{ReplayError, replay};
+pub use branch::{Branch, BranchRange, VersionHistoryItem};
+pub use close::Closed;
+pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
+pub use input::*;
+pub use items::Items;
+pub use start::{CurrentRun, StartDecision, Started, decide_start, start};
+pub use state::{CancelRequested, ExecutionState, Status, Sticky, Unrecorded};
+pub use tasks::{Task, TimerTask, TransferTask};
+pub use time::Timestamp;
+pub use timer::Timer;
+pub use transition::*;
+pub use workflow_task::WorkflowTask;

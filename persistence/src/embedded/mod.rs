@@ -1,1 +1,133 @@
-//! The engine on one machine.
+//! The engine on one machine: wide rows in an embedded, ordered store, durable by group commit.
+//!
+//! One thread writes (`writer`): whatever waits becomes one group (`group`), one append and one sync (`disk`). Readers
+//! take a view and wait for nobody. `keys` and `cells` are the format on disk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::engine::{Batch, Consistency, Engine, Outcome, Page, Partition, Slice, Statics};
+use crate::error::StoreError;
+use disk::Disk;
+use writer::{Request, Writer};
+
+mod keys;
+mod cells;
+mod disk;
+mod group;
+mod sweep;
+mod writer;
+mod reading;
+
+/// Batches that may wait for the writer; more callers wait for room.
+const QUEUE: usize = 1024;
+
+/// The engine on one machine. A directory has one at a time, in one process.
+///
+/// Dropping it answers what waits, syncs, and waits for the writer to end.
+pub struct Embedded {
+    disk: Arc<Disk>,
+    /// `None` only while it is dropped.
+    requests: Option<mpsc::Sender<Request>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub durability: Durability,
+    /// Blocks of tables kept in memory; taken as they are read, not in advance.
+    pub cache_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Acknowledged means on the disk: survives the loss of power.
+    Fsync,
+    /// Acknowledged means with the operating system: survives the end of the process, not the loss of power.
+    None,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { durability: Durability::Fsync, cache_bytes: 16 << 20 }
+    }
+}
+
+impl Embedded {
+    /// Opens the directory, or makes it.
+    ///
+    /// # Errors
+    /// `Unavailable` if it is in use or cannot be read, `Corrupt` if it holds something else.
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Arc<Self>, StoreError> {
+        let disk = Arc::new(Disk::open(directory.as_ref(), options)?);
+        sweep::resume(&disk)?;
+        let (requests, waiting) = mpsc::channel(QUEUE);
+        let writer = Writer::new(Arc::clone(&disk), waiting);
+        let writer = std::thread::Builder::new()
+            .name("embedded-writer".into())
+            .spawn(move || writer.run())
+            .map_err(|error| StoreError::Unavailable(format!("cannot start the writer: {error}")))?;
+        Ok(Arc::new(Self { disk, requests: Some(requests), writer: Some(writer) }))
+    }
+
+    /// Hands the batch to the writer. If the caller goes away meanwhile, the batch is written all the same.
+    async fn submit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        let stopped = || "the writer of the embedded store has stopped".to_owned();
+        let (reply, answer) = oneshot::channel();
+        let requests = self.requests.as_ref().expect("nobody calls an engine that is being dropped");
+        requests.send(Request { batch, reply }).await.map_err(|_| StoreError::Unavailable(stopped()))?;
+        answer.await.unwrap_or_else(|_| Err(StoreError::OutcomeUnknown(stopped())))
+    }
+
+    /// An empty batch is answered after all that were sent before it, even those whose callers have gone away.
+    async fn settle(&self, partition: &Partition, consistency: Consistency) -> Result<(), StoreError> {
+        match consistency {
+            Consistency::Quorum => Ok(()),
+            Consistency::Serial => self.submit(Batch::new(partition.clone())).await.map(|_| ()),
+        }
+    }
+}
+
+impl Engine for Embedded {
+    fn statics(&self, partition: Partition, consistency: Consistency) -> BoxFuture<'_, Result<Statics, StoreError>> {
+        Box::pin(async move {
+            self.settle(&partition, consistency).await?;
+            reading::statics(&self.disk.view(), &partition)
+        })
+    }
+
+    fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(async move {
+            slice.check();
+            self.settle(&slice.partition, slice.consistency).await?;
+            if let Some(key) = reading::single_key(&slice) {
+                return reading::single_row(&self.disk.view(), &slice.partition, key);
+            }
+            let disk = Arc::clone(&self.disk);
+            let read = tokio::task::spawn_blocking(move || reading::page(&disk.view(), &slice)).await;
+            read.unwrap_or_else(|error| Err(StoreError::Unavailable(format!("cannot read: {error}"))))
+        })
+    }
+
+    fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(async move {
+            batch.check();
+            self.submit(batch).await
+        })
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the writer of the embedded store panicked");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Deletes of very large ranges, which take no more memory than small ones.
+//!
+//! The commit that deletes the range only notes its span, and hides its rows from the same moment: that is the delete,
+//! durable and all at once. Then the rows are removed in pieces and the note goes last, so that a crash in between is
+//! made good when the directory is opened. The writer does nothing else meanwhile, so nobody writes into the span.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cells;
+use super::disk::{Changes, CommitError, Disk};
+use super::group::SWEEP_ROWS;
+use super::keys::{self, Span};
+use crate::error::StoreError;
+use crate::table::{Column, Kind, Value};
+
+const SPAN: [Column; 2] = [Column::new("from", Kind::Blob), Column::new("to", Kind::Blob)];
+
+/// Commits the changes together with the deletion of the spans.
+pub(super) fn commit(disk: &Disk, mut changes: Changes, spans: &[Span]) -> Result<(), CommitError> {
+    for (number, span) in spans.iter().enumerate() {
+        let cells = [span.from.clone(), span.to.clone()].map(|key| Value::Blob(Bytes::from(key)));
+        changes.insert(note(number), Some(cells::encode(&cells)));
+    }
+    disk.commit_hiding(changes, spans.into())
+}
+
+/// Removes the rows of spans that were deleted by `commit`.
+pub(super) fn finish(disk: &Disk, spans: &[Span]) -> Result<(), CommitError> {
+    for span in spans {
+        while remove_piece(disk, span)? {}
+    }
+    let notes = (0..spans.len()).map(|number| (note(number), None)).collect();
+    disk.commit_hiding(notes, Arc::new([]))
+}
+
+/// Finishes what a crash interrupted. Called before anybody reads.
+pub(super) fn resume(disk: &Disk) -> Result<(), StoreError> {
+    let notes = Span { from: keys::SWEEPS.to_vec(), to: note(usize::MAX) };
+    let mut spans = Vec::new();
+    for entry in disk.view().range(&notes) {
+        let (_, value) = entry?;
+        let Some([Value::Blob(from), Value::Blob(to)]) = cells::decode(&SPAN, &value).and_then(|cells| cells.try_into().ok())
+        else {
+            return Err(StoreError::Corrupt("the note of an unfinished range delete".into()));
+        };
+        spans.push(Span { from: from.to_vec(), to: to.to_vec() });
+    }
+    if spans.is_empty() {
+        return Ok(());
+    }
+    finish(disk, &spans).map_err(|error| StoreError::Unavailable(format!("cannot finish a range delete: {error}")))
+}
+
+/// Removes the first rows of the span. False when there were none.
+fn remove_piece(disk: &Disk, span: &Span) -> Result<bool, CommitError> {
+    let piece: Changes = disk
+        .hidden_keys(span)
+        .take(SWEEP_ROWS)
+        .map(|key| Ok((key?, None)))
+        .collect::<Result<_, StoreError>>()
+        .map_err(|error| CommitError::NotApplied(error.to_string()))?;
+    let has_rows = !piece.is_empty();
+    disk.commit_unsynced(piece)?;
+    Ok(has_rows)
+}
+
+fn note(number: usize) -> Vec<u8> {
+    [keys::SWEEPS, &(number as u64).to_be_bytes()].concat()
+}

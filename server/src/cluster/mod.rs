@@ -1,0 +1,3 @@
+//! Where the other services are: the only way from one service to another.
+
+pub mod peers;

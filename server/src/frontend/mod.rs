@@ -1,0 +1,1 @@
+//! Public gRPC (being written).

@@ -1,0 +1,3 @@
+//! Owns shards and the runs in them.
+
+pub mod service;

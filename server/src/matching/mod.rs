@@ -1,0 +1,3 @@
+//! Brings tasks and pollers together.
+
+pub mod service;

@@ -1,0 +1,1 @@
+//! Namespaces that this node knows (being written).

@@ -1,0 +1,184 @@
+//! Input: the closed list of everything that can happen to an execution that exists.
+
+use std::time::Duration;
+
+use proto::temporal::api::command::v1::Command;
+use proto::temporal::api::common::v1::{Header, Link, Payloads, WorkflowExecution};
+use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::failure::v1::Failure;
+use proto::temporal::api::sdk::v1::WorkflowTaskCompletedMetadata;
+use proto::temporal::api::common::v1::MeteringMetadata;
+
+use crate::ids::{EventId, RunId};
+use crate::tasks::TimerTask;
+
+#[derive(Debug, Clone)]
+pub enum Input {
+    Signal(Signal),
+    RequestCancel(RequestCancel),
+    Terminate(Terminate),
+    StartWorkflowTask(StartWorkflowTask),
+    CompleteWorkflowTask(Box<CompleteWorkflowTask>),
+    FailWorkflowTask(FailWorkflowTask),
+    StartActivity(StartActivity),
+    Heartbeat(Heartbeat),
+    CompleteActivity(CompleteActivity),
+    FailActivity(FailActivity),
+    CancelActivity(CancelActivity),
+    ResetSticky,
+    /// A timer task's moment has come. What it finds may have changed since it was made.
+    Due(TimerTask),
+}
+
+#[derive(Debug, Clone)]
+pub struct Signal {
+    pub name: String,
+    pub input: Option<Payloads>,
+    pub header: Option<Header>,
+    pub identity: String,
+    /// Empty: not deduplicated.
+    pub request_id: String,
+    pub links: Vec<Link>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RequestCancel {
+    pub reason: String,
+    pub identity: String,
+    pub request_id: String,
+    /// Refuses when the chain of runs began with another one.
+    pub first_run_id: Option<RunId>,
+    pub links: Vec<Link>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Terminate {
+    pub reason: String,
+    pub details: Option<Payloads>,
+    pub identity: String,
+    pub first_run_id: Option<RunId>,
+    pub links: Vec<Link>,
+}
+
+/// Matching found a worker for the scheduled workflow task.
+#[derive(Debug, Clone)]
+pub struct StartWorkflowTask {
+    pub scheduled_event_id: EventId,
+    /// Of the poll, so that a repeated call finds its own start.
+    pub request_id: String,
+    pub identity: String,
+    /// The queue that was polled; the sticky one, or the run's own.
+    pub task_queue: String,
+}
+
+/// Which attempt at which task a worker speaks of: the part of a task token that must still be true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskRef {
+    pub scheduled_event_id: EventId,
+    /// `None` in a by-id call: whichever attempt runs.
+    pub attempt: Option<i32>,
+    pub started_event_id: Option<EventId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CompleteWorkflowTask {
+    pub task: TaskRef,
+    pub commands: Vec<Command>,
+    pub identity: String,
+    pub binary_checksum: String,
+    pub sticky: Option<crate::state::Sticky>,
+    pub force_new_task: bool,
+    pub return_new_task: bool,
+    pub sdk_metadata: Option<WorkflowTaskCompletedMetadata>,
+    pub metering_metadata: Option<MeteringMetadata>,
+    /// For a new task that is returned at once.
+    pub request_id: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct FailWorkflowTask {
+    pub task: TaskRef,
+    pub cause: WorkflowTaskFailedCause,
+    pub failure: Option<Failure>,
+    pub identity: String,
+    pub binary_checksum: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct StartActivity {
+    pub scheduled_event_id: EventId,
+    pub request_id: String,
+    pub identity: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Heartbeat {
+    pub activity: ActivityRef,
+    pub details: Option<Payloads>,
+    pub identity: String,
+}
+
+#[derive(Debug, Clone)]
+pub enum ActivityRef {
+    Task(TaskRef),
+    Id(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct CompleteActivity {
+    pub activity: ActivityRef,
+    pub result: Option<Payloads>,
+    pub identity: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct FailActivity {
+    pub activity: ActivityRef,
+    pub failure: Option<Failure>,
+    pub last_heartbeat_details: Option<Payloads>,
+    pub identity: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct CancelActivity {
+    pub activity: ActivityRef,
+    pub details: Option<Payloads>,
+    pub identity: String,
+}
+
+/// Everything a new run is started with; already validated, defaults filled in.
+#[derive(Debug, Clone)]
+pub struct Start {
+    pub workflow_type: String,
+    pub task_queue: String,
+    pub input: Option<Payloads>,
+    pub header: Option<Header>,
+    pub execution_timeout: Option<Duration>,
+    pub run_timeout: Option<Duration>,
+    pub task_timeout: Duration,
+    pub identity: String,
+    pub request_id: String,
+    pub retry_policy: Option<proto::temporal::api::common::v1::RetryPolicy>,
+    pub cron_schedule: String,
+    pub memo: Option<proto::temporal::api::common::v1::Memo>,
+    pub search_attributes: Option<proto::temporal::api::common::v1::SearchAttributes>,
+    pub start_delay: Option<Duration>,
+    pub continued_failure: Option<Failure>,
+    pub last_completion_result: Option<Payloads>,
+    pub user_metadata: Option<proto::temporal::api::sdk::v1::UserMetadata>,
+    pub links: Vec<Link>,
+    pub priority: Option<proto::temporal::api::common::v1::Priority>,
+    pub parent: Option<Parent>,
+    /// Signal-with-start: recorded right after the start, before the first workflow task.
+    pub signal: Option<Signal>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parent {
+    pub namespace: String,
+    pub namespace_id: crate::ids::NamespaceId,
+    pub execution: WorkflowExecution,
+    pub initiated_event_id: EventId,
+    pub initiated_version: i64,
+    pub root: Option<WorkflowExecution>,
+}

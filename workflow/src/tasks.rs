@@ -1,0 +1,40 @@
+//! Queue tasks: what must be done after a commit, and which of them a new state needs.
+
+use crate::ids::EventId;
+use crate::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    Transfer(TransferTask),
+    Timer { fires_at: Timestamp, task: TimerTask },
+}
+
+/// To be done at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransferTask {
+    /// Give the scheduled workflow task to matching.
+    WorkflowTask { task_queue: String, sticky: Option<StickyDispatch>, scheduled_event_id: EventId, attempt: i32, version: i64 },
+    Activity { task_queue: String, scheduled_event_id: EventId, attempt: i32, version: i64 },
+}
+
+/// The task goes to the sticky queue first; after this long without a worker it falls back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StickyDispatch {
+    pub normal_task_queue: String,
+    pub schedule_to_start_timeout: std::time::Duration,
+}
+
+/// To be looked at when its moment has come. Each names what it was made for, and is dropped if that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerTask {
+    UserTimer { started_event_id: EventId, version: i64 },
+    /// The earliest deadline of an activity's current attempt, or the moment of its next one.
+    ActivityTimeout { scheduled_event_id: EventId, attempt: i32, version: i64 },
+    ActivityRetry { scheduled_event_id: EventId, attempt: i32, version: i64 },
+    WorkflowTaskScheduleToStart { scheduled_event_id: EventId, attempt: i32, version: i64 },
+    WorkflowTaskStartToClose { scheduled_event_id: EventId, attempt: i32, version: i64 },
+    /// The first workflow task was put off: start delay, cron, retry.
+    FirstWorkflowTask { version: i64 },
+    RunTimeout { version: i64 },
+    ExecutionTimeout { version: i64 },
+}

@@ -1,0 +1,163 @@
+//! transition: the one place where an input meets a state. Returns data; nothing is done here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::temporal::api::common::v1::{Header, Payloads, Priority, RetryPolicy, WorkflowExecution};
+use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::history::v1::HistoryEvent;
+use thiserror::Error;
+
+use crate::activity::Activity;
+use crate::ids::{EventId, RunId};
+use crate::state::ExecutionState;
+use crate::tasks::Task;
+use crate::time::Timestamp;
+use crate::timer::Timer;
+
+/// What the world looks like at the moment of a decision.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub now: Timestamp,
+    pub failover_version: i64,
+    /// For a run that this transition may have to give birth to.
+    pub new_run_id: RunId,
+    pub limits: Limits,
+}
+
+/// Limits with the reference's defaults.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    pub blob_size: usize,
+    pub history_size: i64,
+    pub history_count: i64,
+    pub suggest_continue_as_new_size: i64,
+    pub suggest_continue_as_new_count: i64,
+    pub pending_activities: usize,
+    pub signals: i64,
+    pub buffered_events: usize,
+    pub id_length: usize,
+    pub default_task_timeout: Duration,
+}
+
+/// What became of an input.
+#[derive(Debug)]
+pub enum Decision {
+    Changed(Box<Transition>),
+    /// Nothing to write: a repeated request, a timer that found nothing left to do, a heartbeat-free read.
+    Unchanged(Reply),
+}
+
+#[derive(Debug)]
+pub struct Transition {
+    pub state: ExecutionState,
+    /// What history gains: one node. Empty if the change leaves no event.
+    pub events: Vec<HistoryEvent>,
+    pub changed: ChangedItems,
+    /// What must be done next, durable.
+    pub tasks: Vec<Task>,
+    /// Continue-as-new, retry, cron: born in the same commit. Its own `new_run` is always `None`.
+    pub new_run: Option<Box<Transition>>,
+    /// Whom to wake once committed, in memory only.
+    pub notices: Vec<Notice>,
+    /// What the caller hears once committed.
+    pub reply: Reply,
+}
+
+/// Item rows to write (`Some`) or delete (`None`), by item id.
+#[derive(Debug, Default)]
+pub struct ChangedItems {
+    pub activities: Vec<(i64, Option<Arc<Activity>>)>,
+    pub timers: Vec<(i64, Option<Arc<Timer>>)>,
+    pub signal_request_ids: Vec<(i64, Option<Arc<String>>)>,
+    pub buffered_events: Vec<(i64, Option<Arc<HistoryEvent>>)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// History grew or the run closed: long polls on it may answer.
+    HistoryGrew,
+}
+
+#[derive(Debug)]
+pub enum Reply {
+    Done,
+    WorkflowTaskStarted(Box<WorkflowTaskStarted>),
+    WorkflowTaskCompleted { new_task: Option<Box<WorkflowTaskStarted>> },
+    /// The commands were wrong: the task's failure is recorded, and the worker is told why.
+    BadCommand { cause: WorkflowTaskFailedCause, message: String },
+    ActivityStarted(Box<ActivityStarted>),
+    Heartbeat { cancel_requested: bool },
+    Started { run_id: RunId },
+}
+
+/// What a worker needs to know of the workflow task it was given, besides history.
+#[derive(Debug, Clone)]
+pub struct WorkflowTaskStarted {
+    pub scheduled_event_id: EventId,
+    pub started_event_id: EventId,
+    /// Zero if no workflow task completed yet.
+    pub previous_started_event_id: i64,
+    pub attempt: i32,
+    pub scheduled_at: Timestamp,
+    pub started_at: Timestamp,
+    pub workflow_type: String,
+    /// The run's own queue, whichever queue was polled.
+    pub task_queue: String,
+    /// Was polled from the sticky queue: the worker has the history up to its last task.
+    pub is_sticky: bool,
+    /// First event id that is not part of the history to be read from the store for this task.
+    pub next_event_id: EventId,
+    /// Scheduled and started events of a transient task: shown to the worker, not written.
+    pub transient_events: Vec<HistoryEvent>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ActivityStarted {
+    pub scheduled_event_id: EventId,
+    pub attempt: i32,
+    pub started_at: Timestamp,
+    pub scheduled_at: Timestamp,
+    pub current_attempt_scheduled_at: Timestamp,
+    pub activity_id: String,
+    pub activity_type: String,
+    pub input: Option<Payloads>,
+    pub header: Option<Header>,
+    pub heartbeat_details: Option<Payloads>,
+    pub schedule_to_close_timeout: Duration,
+    pub start_to_close_timeout: Duration,
+    pub heartbeat_timeout: Duration,
+    pub retry_policy: Option<RetryPolicy>,
+    pub workflow_type: String,
+    pub execution: WorkflowExecution,
+    pub priority: Option<Priority>,
+}
+
+/// Nothing changed; tell the caller. The messages are part of the public behaviour.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Rejection {
+    #[error("workflow execution already completed")]
+    ExecutionClosed,
+    /// A token of a task that is over, or was never.
+    #[error("Workflow task not found.")]
+    WorkflowTaskNotFound,
+    #[error("invalid activityID or activity already timed out or invoking workflow is completed")]
+    ActivityNotFound,
+    /// Another poller has it: matching drops its copy.
+    #[error("{0} task already started.")]
+    AlreadyStarted(&'static str),
+    #[error("workflow execution not found for workflow ID {workflow_id:?} and run ID {run_id:?}")]
+    OtherChain { workflow_id: String, run_id: String },
+    #[error("{0}")]
+    InvalidArgument(String),
+    /// A limit of the run is reached.
+    #[error("{message}")]
+    LimitExceeded { cause: LimitCause, message: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitCause {
+    Signals,
+    BufferedEvents,
+    HistorySize,
+}
