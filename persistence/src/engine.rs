@@ -7,7 +7,17 @@ use std::ops::Bound;
 use futures_util::future::BoxFuture;
 
 use crate::error::StoreError;
-use crate::table::{Table, Value};
+use crate::table::{Column, Table, Value};
+
+/// A page ends with the row that brings it to this many bytes of values, whatever its limit: thousands of large rows
+/// must not be in memory at once.
+pub const PAGE_BYTES: usize = 16 << 20;
+
+/// The most that a batch may hold, near enough: Cassandra turns away what is larger than half a commit log segment.
+pub const BATCH_BYTES: usize = 16 << 20;
+
+/// The most that a row's whole key may take. Engines stop at 64 KiB, some after escaping every byte.
+pub const KEY_BYTES: usize = 16 << 10;
 
 /// A store of wide rows. Calls are IO, so the virtual dispatch costs nothing and no type parameter leaks upwards.
 pub trait Engine: Send + Sync + 'static {
@@ -84,7 +94,8 @@ pub struct Row {
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub rows: Vec<Row>,
-    /// Present when the limit cut the page short; the next page may still turn out empty.
+    /// Present when the limit, or `PAGE_BYTES`, cut the page short; the next page may still turn out empty. Only its
+    /// absence says that there is no more: a page may have fewer rows than the limit.
     pub next: Option<Continuation>,
 }
 
@@ -159,6 +170,15 @@ impl KeyRange {
         };
         above && below
     }
+
+    fn check(&self, table: &Table) {
+        for bound in [&self.lower, &self.upper] {
+            if let Bound::Included(prefix) | Bound::Excluded(prefix) = bound {
+                assert!(prefix.len() <= table.clustering.len(), "{}: bound {prefix:?} is too long", table.name);
+                assert_kinds(table, &table.clustering[..prefix.len()], prefix);
+            }
+        }
+    }
 }
 
 impl Slice {
@@ -168,6 +188,51 @@ impl Slice {
         assert!(limit > 0, "a page has room for a row");
         let (order, consistency) = (Order::Ascending, Consistency::Quorum);
         Self { partition, range, order, limit, after: None, consistency }
+    }
+
+    /// Asserts what only our own code can break; each engine calls it before it reads.
+    pub fn check(&self) {
+        let table = self.partition.table.0;
+        assert!(self.limit > 0, "{}: a page has room for a row", table.name);
+        self.range.check(table);
+        if let Some(Continuation(key)) = &self.after {
+            assert_kinds(table, table.clustering, key);
+        }
+    }
+}
+
+impl Condition {
+    /// Whether what it names, being so, lets the batch pass.
+    #[must_use]
+    pub fn holds(&self, current: &Current) -> bool {
+        match (self, current) {
+            (Self::Static { equals, .. }, Current::Static(value)) => value == equals,
+            (Self::Absent { .. }, Current::Row(row)) => row.is_none(),
+            (Self::Value { column, equals, .. }, Current::Row(row)) => {
+                row.as_ref().is_some_and(|row| &row.values[*column] == equals)
+            }
+            (Self::Static { .. }, Current::Row(_)) | (Self::Absent { .. } | Self::Value { .. }, Current::Static(_)) => {
+                unreachable!("{self:?} does not ask for {current:?}")
+            }
+        }
+    }
+
+    fn check(&self, batch: &Batch) {
+        let table = batch.partition.table.0;
+        match self {
+            Self::Static { column, equals } => {
+                if let Some(value) = equals {
+                    assert_kinds(table, &table.statics[*column..=*column], std::slice::from_ref(value));
+                }
+            }
+            Self::Absent { key } => {
+                assert!(batch.puts.iter().any(|row| &row.key == key), "{}: absent row is not put", table.name);
+            }
+            Self::Value { key, column, equals } => {
+                assert_kinds(table, table.clustering, key);
+                assert_kinds(table, &table.values[*column..=*column], std::slice::from_ref(equals));
+            }
+        }
     }
 }
 
@@ -205,11 +270,45 @@ impl Batch {
             assert_kinds(table, table.clustering, key);
             assert!(named.insert(key), "{}: row {key:?} named twice in a batch", table.name);
         }
-        for condition in &self.conditions {
-            if let Condition::Absent { key } = condition {
-                assert!(self.puts.iter().any(|row| &row.key == key), "{}: absent row is not put", table.name);
-            }
+        for range in &self.range_deletes {
+            range.check(table);
         }
+        let mut set = std::collections::BTreeSet::new();
+        for (column, value) in &self.statics {
+            assert_kinds(table, &table.statics[*column..=*column], std::slice::from_ref(value));
+            assert!(set.insert(column), "{}: static column {column} set twice in a batch", table.name);
+        }
+        for condition in &self.conditions {
+            condition.check(self);
+        }
+    }
+
+    /// How many bytes its keys and values take, near enough to bound a batch.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let statics: usize = self.statics.iter().map(|(_, value)| value.size()).sum();
+        let puts: usize = self.puts.iter().map(|row| size(&row.key) + size(&row.values)).sum();
+        let deletes: usize = self.deletes.iter().map(|key| size(key)).sum();
+        size(&self.partition.key) + statics + puts + deletes
+    }
+
+    /// Turns away what is too large for some engine, so that it is too large for all.
+    ///
+    /// # Errors
+    /// `Unavailable`: nothing was applied, and trying again will not help.
+    pub fn check_size(&self) -> Result<(), StoreError> {
+        let name = self.partition.table.0.name;
+        let partition_bytes = size(&self.partition.key);
+        let keys = self.puts.iter().map(|row| &row.key).chain(&self.deletes);
+        let key_bytes = partition_bytes + keys.map(|key| size(key)).max().unwrap_or(0);
+        if key_bytes > KEY_BYTES {
+            return Err(StoreError::Unavailable(format!("{name}: a key of {key_bytes} bytes exceeds {KEY_BYTES}")));
+        }
+        let bytes = self.size();
+        if bytes > BATCH_BYTES {
+            return Err(StoreError::Unavailable(format!("{name}: a batch of {bytes} bytes exceeds {BATCH_BYTES}")));
+        }
+        Ok(())
     }
 }
 
@@ -227,7 +326,11 @@ impl std::hash::Hash for TableRef {
     }
 }
 
-fn assert_kinds(table: &Table, columns: &[crate::table::Column], values: &[Value]) {
+fn size(values: &[Value]) -> usize {
+    values.iter().map(Value::size).sum()
+}
+
+fn assert_kinds(table: &Table, columns: &[Column], values: &[Value]) {
     assert_eq!(columns.len(), values.len(), "{}: wrong number of columns in {values:?}", table.name);
     for (column, value) in columns.iter().zip(values) {
         assert_eq!(column.kind, value.kind(), "{}.{}: wrong kind of value", table.name, column.name);

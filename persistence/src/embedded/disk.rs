@@ -84,6 +84,12 @@ impl Disk {
         View { snapshot: self.database.snapshot(), rows: self.rows.clone(), hidden: Arc::clone(&hidden) }
     }
 
+    /// The keys of a span that no view shows any more.
+    pub(super) fn hidden_keys(&self, span: &Span) -> impl Iterator<Item = Result<Vec<u8>, StoreError>> + use<> {
+        let entries = self.database.snapshot().range(&self.rows, span.from.as_slice()..span.to.as_slice());
+        entries.map(|entry| entry.key().map(|key| key.to_vec()).map_err(|error| unreadable(&error)))
+    }
+
     /// Makes all of the changes durable, then visible, at once.
     pub(super) fn commit(&self, changes: Changes) -> Result<(), CommitError> {
         self.write(changes, self.persist)
@@ -149,7 +155,8 @@ impl View {
     /// The entries of a span, from either end.
     pub(super) fn range(&self, span: &Span) -> impl DoubleEndedIterator<Item = Result<fjall::KvPair, StoreError>> {
         // fjall's trees are not asked for an empty range: what they do then is nowhere said.
-        let entries = (!span.is_empty()).then(|| self.snapshot.range(&self.rows, span.from.as_slice()..&span.to));
+        let entries =
+            (!span.is_empty()).then(|| self.snapshot.range(&self.rows, span.from.as_slice()..span.to.as_slice()));
         entries
             .into_iter()
             .flatten()

@@ -95,11 +95,7 @@ impl Group {
         }
     }
 
-    fn get(
-        &self,
-        key: &[u8],
-        decode: impl Fn(&[u8]) -> Option<Vec<Value>>,
-    ) -> Result<Option<Vec<Value>>, StoreError> {
+    fn get(&self, key: &[u8], decode: impl Fn(&[u8]) -> Option<Vec<Value>>) -> Result<Option<Vec<Value>>, StoreError> {
         let decoded = match self.changes.get(key) {
             Some(None) => return Ok(None),
             Some(Some(bytes)) => decode(bytes),

@@ -116,6 +116,7 @@ impl Engine for Embedded {
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {
         Box::pin(async move {
             batch.check();
+            batch.check_size()?;
             self.submit(batch).await
         })
     }

@@ -2,7 +2,7 @@
 
 use super::cells;
 use super::disk::View;
-use super::keys::{self, Span};
+use super::keys;
 use crate::engine::{Continuation, KeyRange, Order, PAGE_BYTES, Page, Partition, Row, Slice, Statics};
 use crate::error::StoreError;
 use crate::table::Value;

@@ -29,7 +29,7 @@ pub(super) fn commit(disk: &Disk, mut changes: Changes, spans: &[Span]) -> Resul
 /// Removes the rows of spans that were deleted by `commit`.
 pub(super) fn finish(disk: &Disk, spans: &[Span]) -> Result<(), CommitError> {
     for span in spans {
-        while remove_piece(disk, span)? {}
+        remove(disk, span)?;
     }
     let notes = (0..spans.len()).map(|number| (note(number), None)).collect();
     disk.commit_hiding(notes, Arc::new([]))
@@ -41,8 +41,8 @@ pub(super) fn resume(disk: &Disk) -> Result<(), StoreError> {
     let mut spans = Vec::new();
     for entry in disk.view().range(&notes) {
         let (_, value) = entry?;
-        let Some([Value::Blob(from), Value::Blob(to)]) = cells::decode(&SPAN, &value).and_then(|cells| cells.try_into().ok())
-        else {
+        let cells = cells::decode(&SPAN, &value);
+        let Some([Value::Blob(from), Value::Blob(to)]) = cells.as_deref() else {
             return Err(StoreError::Corrupt("the note of an unfinished range delete".into()));
         };
         spans.push(Span { from: from.to_vec(), to: to.to_vec() });
@@ -53,19 +53,26 @@ pub(super) fn resume(disk: &Disk) -> Result<(), StoreError> {
     finish(disk, &spans).map_err(|error| StoreError::Unavailable(format!("cannot finish a range delete: {error}")))
 }
 
-/// Removes the first rows of the span. False when there were none.
-fn remove_piece(disk: &Disk, span: &Span) -> Result<bool, CommitError> {
-    let piece: Changes = disk
-        .hidden_keys(span)
-        .take(SWEEP_ROWS)
-        .map(|key| Ok((key?, None)))
-        .collect::<Result<_, StoreError>>()
-        .map_err(|error| CommitError::NotApplied(error.to_string()))?;
-    let has_rows = !piece.is_empty();
-    disk.commit_unsynced(piece)?;
-    Ok(has_rows)
+/// Removes the rows of one span. One iterator for all pieces: a new one would step over all that is removed already.
+fn remove(disk: &Disk, span: &Span) -> Result<(), CommitError> {
+    let mut keys = disk.hidden_keys(span);
+    loop {
+        let piece: Changes = keys
+            .by_ref()
+            .take(SWEEP_ROWS)
+            .map(|key| Ok((key?, None)))
+            .collect::<Result<_, StoreError>>()
+            .map_err(|error| CommitError::NotApplied(error.to_string()))?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        disk.commit_unsynced(piece)?;
+    }
 }
 
 fn note(number: usize) -> Vec<u8> {
     [keys::SWEEPS, &(number as u64).to_be_bytes()].concat()
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,7 +97,8 @@ fn a_continued_span_leaves_out_the_row_it_continues_after() {
     let after = Continuation(key("b"));
     let forward = all().continued(&partition("p"), &after, Order::Ascending);
     let backward = all().continued(&partition("p"), &after, Order::Descending);
-    for (b, is_after, is_before) in [("a", false, true), ("b", false, false), ("b\0", true, false), ("c", true, false)] {
+    for (b, is_after, is_before) in [("a", false, true), ("b", false, false), ("b\0", true, false), ("c", true, false)]
+    {
         assert_eq!(forward.contains(&row(&partition("p"), &key(b))), is_after, "{b:?}");
         assert_eq!(backward.contains(&row(&partition("p"), &key(b))), is_before, "{b:?}");
     }
