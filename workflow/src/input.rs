@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use proto::temporal::api::command::v1::Command;
+use proto::temporal::api::common::v1::MeteringMetadata;
 use proto::temporal::api::common::v1::{Header, Link, Payloads, WorkflowExecution};
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::failure::v1::Failure;
 use proto::temporal::api::sdk::v1::WorkflowTaskCompletedMetadata;
-use proto::temporal::api::common::v1::MeteringMetadata;
 
 use crate::ids::{EventId, RunId};
 use crate::tasks::TimerTask;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use proto::temporal::api::common::v1::{Memo, Priority, RetryPolicy, SearchAttributes};
-use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
+use proto::temporal::api::common::v1::{Memo, Priority, RetryPolicy, SearchAttributes, WorkflowExecution};
+use proto::temporal::api::enums::v1::{ContinueAsNewInitiator, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 
-use crate::ids::RunId;
+use crate::ids::{ExecutionKey, RunId};
 use crate::input::{Parent, Start};
 use crate::state::Status;
 use crate::time::Timestamp;
-use crate::transition::{Facts, Transition};
+use crate::transition::{Facts, Rejection, Transition};
 
 /// What a run was started as. Recorded in its first event.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,5 +57,48 @@ pub enum StartDecision {
     UseExisting(RunId),
     /// Terminate the run first, in the same commit.
     TerminateAndCreate(RunId),
-    AlreadyStarted { message: String, run_id: RunId, start_request_id: String },
+    AlreadyStarted {
+        message: String,
+        run_id: RunId,
+        start_request_id: String,
+    },
+}
+
+/// What a run takes over from the one before it in its chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Continued {
+    pub from: RunId,
+    pub first_run_id: RunId,
+    pub initiator: ContinueAsNewInitiator,
+    /// Of the new run; counts from 1, and grows with retries only.
+    pub attempt: i32,
+    pub backoff: Duration,
+    pub execution_expires_at: Option<Timestamp>,
+    pub root: Option<WorkflowExecution>,
+}
+
+/// Begins a new run: its first event, a signal if it came with one, and its first workflow task.
+///
+/// # Errors
+/// If the start asks for what cannot be.
+pub fn start(
+    key: ExecutionKey,
+    start: Start,
+    continued: Option<Continued>,
+    facts: &Facts,
+) -> Result<Box<Transition>, Rejection> {
+    let _ = (key, start, continued, facts);
+    Err(Rejection::InvalidArgument("not built yet".to_owned()))
+}
+
+/// Decides whether a start may go ahead beside the newest run of its workflow id.
+#[must_use]
+pub fn decide_start(
+    current: Option<&CurrentRun>,
+    request_id: &str,
+    reuse: WorkflowIdReusePolicy,
+    conflict: WorkflowIdConflictPolicy,
+) -> StartDecision {
+    let _ = (current, request_id, reuse, conflict);
+    StartDecision::Create
 }

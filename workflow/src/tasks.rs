@@ -13,8 +13,19 @@ pub enum Task {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferTask {
     /// Give the scheduled workflow task to matching.
-    WorkflowTask { task_queue: String, sticky: Option<StickyDispatch>, scheduled_event_id: EventId, attempt: i32, version: i64 },
-    Activity { task_queue: String, scheduled_event_id: EventId, attempt: i32, version: i64 },
+    WorkflowTask {
+        task_queue: String,
+        sticky: Option<StickyDispatch>,
+        scheduled_event_id: EventId,
+        attempt: i32,
+        version: i64,
+    },
+    Activity {
+        task_queue: String,
+        scheduled_event_id: EventId,
+        attempt: i32,
+        version: i64,
+    },
 }
 
 /// The task goes to the sticky queue first; after this long without a worker it falls back.
@@ -27,14 +38,39 @@ pub struct StickyDispatch {
 /// To be looked at when its moment has come. Each names what it was made for, and is dropped if that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimerTask {
-    UserTimer { started_event_id: EventId, version: i64 },
+    UserTimer {
+        started_event_id: EventId,
+        version: i64,
+    },
     /// The earliest deadline of an activity's current attempt, or the moment of its next one.
-    ActivityTimeout { scheduled_event_id: EventId, attempt: i32, version: i64 },
-    ActivityRetry { scheduled_event_id: EventId, attempt: i32, version: i64 },
-    WorkflowTaskScheduleToStart { scheduled_event_id: EventId, attempt: i32, version: i64 },
-    WorkflowTaskStartToClose { scheduled_event_id: EventId, attempt: i32, version: i64 },
+    ActivityTimeout {
+        scheduled_event_id: EventId,
+        attempt: i32,
+        version: i64,
+    },
+    ActivityRetry {
+        scheduled_event_id: EventId,
+        attempt: i32,
+        version: i64,
+    },
+    WorkflowTaskScheduleToStart {
+        scheduled_event_id: EventId,
+        attempt: i32,
+        version: i64,
+    },
+    WorkflowTaskStartToClose {
+        scheduled_event_id: EventId,
+        attempt: i32,
+        version: i64,
+    },
     /// The first workflow task was put off: start delay, cron, retry.
-    FirstWorkflowTask { version: i64 },
-    RunTimeout { version: i64 },
-    ExecutionTimeout { version: i64 },
+    FirstWorkflowTask {
+        version: i64,
+    },
+    RunTimeout {
+        version: i64,
+    },
+    ExecutionTimeout {
+        version: i64,
+    },
 }

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::activity::Activity;
 use crate::ids::{EventId, RunId};
+use crate::input::Input;
 use crate::state::ExecutionState;
 use crate::tasks::Task;
 use crate::time::Timestamp;
@@ -83,12 +84,21 @@ pub enum Notice {
 pub enum Reply {
     Done,
     WorkflowTaskStarted(Box<WorkflowTaskStarted>),
-    WorkflowTaskCompleted { new_task: Option<Box<WorkflowTaskStarted>> },
+    WorkflowTaskCompleted {
+        new_task: Option<Box<WorkflowTaskStarted>>,
+    },
     /// The commands were wrong: the task's failure is recorded, and the worker is told why.
-    BadCommand { cause: WorkflowTaskFailedCause, message: String },
+    BadCommand {
+        cause: WorkflowTaskFailedCause,
+        message: String,
+    },
     ActivityStarted(Box<ActivityStarted>),
-    Heartbeat { cancel_requested: bool },
-    Started { run_id: RunId },
+    Heartbeat {
+        cancel_requested: bool,
+    },
+    Started {
+        run_id: RunId,
+    },
 }
 
 /// What a worker needs to know of the workflow task it was given, besides history.
@@ -160,4 +170,30 @@ pub enum LimitCause {
     Signals,
     BufferedEvents,
     HistorySize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            blob_size: 2 * 1024 * 1024,
+            history_size: 50 * 1024 * 1024,
+            history_count: 50 * 1024,
+            suggest_continue_as_new_size: 4 * 1024 * 1024,
+            suggest_continue_as_new_count: 4 * 1024,
+            pending_activities: 2000,
+            signals: 10_000,
+            buffered_events: 100,
+            id_length: 1000,
+            default_task_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Decides what becomes of a run when something happens to it.
+///
+/// # Errors
+/// If the input cannot happen to this run; nothing changes then.
+pub fn transition(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decision, Rejection> {
+    let _ = (state, input, facts);
+    Err(Rejection::WorkflowTaskNotFound)
 }

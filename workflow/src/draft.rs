@@ -1,0 +1,1 @@
+//! Draft: a state being changed and the events being recorded. `record` is the only door for an event.

@@ -1,0 +1,1 @@
+//! Backoff arithmetic.

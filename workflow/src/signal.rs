@@ -1,0 +1,1 @@
+//! Signals: received from outside, counted, never twice for one request.
