@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An ordered map whose values are shared with the state it was cloned from.
+/// An ordered map that is shared with the state it was cloned from, until one of the two changes it.
 ///
 /// Comparing two ignores what was touched: it says what is to be written, not what is.
 #[derive(Debug, Clone)]
 pub struct Items<V> {
-    all: BTreeMap<i64, Arc<V>>,
+    all: Arc<BTreeMap<i64, Arc<V>>>,
     touched: BTreeSet<i64>,
 }
 
 impl<V> Default for Items<V> {
     fn default() -> Self {
-        Self { all: BTreeMap::new(), touched: BTreeSet::new() }
+        Self { all: Arc::default(), touched: BTreeSet::new() }
     }
 }
 
@@ -28,7 +28,8 @@ impl<V: Clone> Items<V> {
     /// As read from the store: nothing is touched.
     #[must_use]
     pub fn loaded(all: impl IntoIterator<Item = (i64, V)>) -> Self {
-        Self { all: all.into_iter().map(|(id, item)| (id, Arc::new(item))).collect(), touched: BTreeSet::new() }
+        let all = all.into_iter().map(|(id, item)| (id, Arc::new(item))).collect();
+        Self { all: Arc::new(all), touched: BTreeSet::new() }
     }
 
     #[must_use]
@@ -37,18 +38,18 @@ impl<V: Clone> Items<V> {
     }
 
     pub fn get_mut(&mut self, id: i64) -> Option<&mut V> {
-        let item = self.all.get_mut(&id)?;
+        let item = Arc::make_mut(&mut self.all).get_mut(&id)?;
         self.touched.insert(id);
         Some(Arc::make_mut(item))
     }
 
     pub fn insert(&mut self, id: i64, item: V) -> Option<Arc<V>> {
         self.touched.insert(id);
-        self.all.insert(id, Arc::new(item))
+        Arc::make_mut(&mut self.all).insert(id, Arc::new(item))
     }
 
     pub fn remove(&mut self, id: i64) -> Option<Arc<V>> {
-        let item = self.all.remove(&id)?;
+        let item = Arc::make_mut(&mut self.all).remove(&id)?;
         self.touched.insert(id);
         Some(item)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto::temporal::api::common::v1::{Memo, Priority, RetryPolicy, SearchAttributes, WorkflowExecution};
+use proto::temporal::api::common::v1::{Header, Link, Payloads, Priority, RetryPolicy, WorkflowExecution};
 use proto::temporal::api::enums::v1::{ContinueAsNewInitiator, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 
 use crate::ids::{ExecutionKey, RunId};
@@ -31,11 +31,20 @@ pub struct Started {
     pub first_run_id: RunId,
     pub original_run_id: RunId,
     pub continued_from: Option<RunId>,
-    pub request_id: String,
-    pub memo: Option<Memo>,
-    pub search_attributes: Option<SearchAttributes>,
     pub parent: Option<Parent>,
     pub priority: Option<Priority>,
+    /// Kept only if a retry or a cron schedule may need it.
+    pub again: Option<StartedAgain>,
+}
+
+/// What a retry or a cron run is started with once more, besides what every run keeps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartedAgain {
+    pub input: Option<Payloads>,
+    pub header: Option<Header>,
+    pub identity: String,
+    pub last_completion_result: Option<Payloads>,
+    pub links: Vec<Link>,
 }
 
 /// The newest run of a workflow id, as its row tells.

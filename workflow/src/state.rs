@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::temporal::api::common::v1::{Memo, SearchAttributes};
 use proto::temporal::api::history::v1::HistoryEvent;
 
 use crate::activity::Activity;
@@ -38,12 +39,15 @@ pub struct ExecutionState {
     pub activities: Items<Activity>,
     /// Pending user timers, by started event id.
     pub timers: Items<Timer>,
-    pub cancel_requested: Option<CancelRequested>,
-    /// Request ids of recorded signals: a repeated request is not a second signal.
+    /// Event of the first cancel request.
+    pub cancel_requested: Option<EventId>,
+    /// Request ids of recorded signals, by event id: a repeated request is not a second signal.
     pub signal_request_ids: Items<String>,
     pub n_signals: i64,
     /// Bytes of all recorded events.
     pub history_size: i64,
+    pub memo: Arc<Memo>,
+    pub search_attributes: Arc<SearchAttributes>,
     pub unrecorded: Unrecorded,
 }
 
@@ -58,6 +62,10 @@ pub struct Unrecorded {
     /// Events that wait for the workflow task in flight to end, by their place in the line.
     pub buffered_events: Items<HistoryEvent>,
     pub last_updated_at: Option<Timestamp>,
+    /// Of the start that made this run: the same request gets the same run.
+    pub start_request_id: String,
+    /// Of the cancel request, recorded or buffered.
+    pub cancel_request_id: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +77,6 @@ pub enum Status {
     Terminated,
     ContinuedAsNew,
     TimedOut,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct CancelRequested {
-    pub event_id: EventId,
-    pub request_id: String,
 }
 
 /// The worker that has the run in its cache, and the queue it listens to.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::temporal::api::common::v1::{Header, Payloads, Priority, RetryPolicy, WorkflowExecution};
+use proto::temporal::api::common::v1::{Payloads, Priority, RetryPolicy, WorkflowExecution};
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::HistoryEvent;
 use thiserror::Error;
@@ -131,8 +131,8 @@ pub struct ActivityStarted {
     pub current_attempt_scheduled_at: Timestamp,
     pub activity_id: String,
     pub activity_type: String,
-    pub input: Option<Payloads>,
-    pub header: Option<Header>,
+    /// Node of history that holds the scheduled event, where the input and the header are.
+    pub scheduled_batch_id: EventId,
     pub heartbeat_details: Option<Payloads>,
     pub schedule_to_close_timeout: Duration,
     pub start_to_close_timeout: Duration,

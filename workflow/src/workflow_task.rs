@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
+
 use crate::ids::EventId;
 use crate::time::Timestamp;
 
@@ -34,5 +36,6 @@ pub struct Running {
     pub request_id: String,
     pub identity: String,
     pub history_size: i64,
-    pub suggest_continue_as_new: bool,
+    /// Empty: continue-as-new is not suggested.
+    pub continue_as_new_reasons: Vec<SuggestContinueAsNewReason>,
 }
