@@ -24,6 +24,7 @@ pub struct Counts {
 }
 
 impl Counted {
+    #[expect(clippy::new_ret_no_self, reason = "the engine is used through the contract, the counters beside it")]
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> (Arc<dyn Engine>, Arc<Counts>) {
         let counts = Arc::new(Counts::default());

@@ -1,1 +1,134 @@
-//! The engine in memory, with faults.
+//! The engine in memory: the contract in its simplest form, and the faults that a real store has.
+//!
+//! Without faults it serves `--in-memory`. With them it is the store of the simulation: all that it does follows from
+//! the calls, their order and a seed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use crate::engine::{Batch, Consistency, Engine, Outcome, Page, Partition, Row, Slice, Statics};
+use crate::error::StoreError;
+use faults::Dice;
+use partition::Dead;
+use state::State;
+
+pub use faults::{Fault, Faults, Writes};
+pub use state::Scanned;
+
+mod faults;
+mod partition;
+mod state;
+
+/// The engine in memory.
+pub struct Model {
+    state: Mutex<State>,
+}
+
+impl Model {
+    /// Without faults.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::new(None)) })
+    }
+
+    /// With faults from the first call on.
+    #[must_use]
+    pub fn with_faults(faults: Faults) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::new(Some(Dice::new(faults)))) })
+    }
+
+    /// From now on these faults, drawn from their own seed.
+    pub fn set_faults(&self, faults: Faults) {
+        self.state().dice = Some(Dice::new(faults));
+    }
+
+    /// From now on no random faults and no latency. What is still in flight stays so until it is settled, and injected
+    /// faults still strike.
+    pub fn stop_faults(&self) {
+        self.state().dice = None;
+    }
+
+    /// The next write meets this fault.
+    pub fn inject(&self, fault: Fault) {
+        self.inject_when(fault, |_| true);
+    }
+
+    /// The `n`th write from now, counted from 1, meets this fault.
+    pub fn inject_nth(&self, n: usize, fault: Fault) {
+        assert!(n > 0, "writes are counted from 1");
+        let mut seen = 0;
+        self.inject_when(fault, move |_| {
+            seen += 1;
+            seen == n
+        });
+    }
+
+    /// The first write that fits meets this fault, once.
+    pub fn inject_when(&self, fault: Fault, fits: impl FnMut(&Batch) -> bool + Send + 'static) {
+        self.state().injected.push((Box::new(fits), fault));
+    }
+
+    /// Starts to remember deleted rows, so that reads which have to step over them can be counted. Costs memory for each.
+    pub fn remember_dead_rows(&self) {
+        self.state().dead = Dead::Remembered;
+    }
+
+    /// What reads have come across since the beginning.
+    #[must_use]
+    pub fn scanned(&self) -> Scanned {
+        self.state().scanned
+    }
+
+    /// Every row of a partition and its static columns, whatever is in flight: for tests that look at the end result.
+    #[must_use]
+    pub fn dump(&self, partition: &Partition) -> (Statics, Vec<Row>) {
+        self.state().dump(partition)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in here is a failed assertion of a test: the state is whole, and others may go on.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to the store, or back.
+    async fn travel(&self) {
+        let latency = self.state().dice.as_mut().map_or(Duration::ZERO, Dice::latency);
+        if !latency.is_zero() {
+            tokio::time::sleep(latency).await;
+        }
+    }
+}
+
+impl Engine for Model {
+    fn statics(&self, partition: Partition, consistency: Consistency) -> BoxFuture<'_, Result<Statics, StoreError>> {
+        Box::pin(async move {
+            self.travel().await;
+            let statics = self.state().statics(&partition, consistency);
+            self.travel().await;
+            statics
+        })
+    }
+
+    fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(async move {
+            slice.check();
+            self.travel().await;
+            let page = self.state().read(&slice);
+            self.travel().await;
+            page
+        })
+    }
+
+    fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(async move {
+            batch.check();
+            batch.check_size()?;
+            self.travel().await;
+            let outcome = self.state().write(batch);
+            self.travel().await;
+            outcome
+        })
+    }
+}

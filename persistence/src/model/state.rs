@@ -1,0 +1,186 @@
+//! All partitions, what is in flight, and which fault strikes when.
+
+use std::collections::BTreeMap;
+
+use super::faults::{Dice, Fault};
+use super::partition::{Dead, Rows};
+use crate::engine::{Batch, Consistency, Current, Outcome, Page, Partition, Row, Slice, Statics};
+use crate::error::StoreError;
+use crate::table::Value;
+
+/// What reads have come across.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scanned {
+    pub rows: usize,
+    /// Rows that were deleted and lie where a read passed: a store of tables has to step over each of them.
+    pub dead_rows: usize,
+}
+
+type Predicate = Box<dyn FnMut(&Batch) -> bool + Send>;
+type Name = (&'static str, Vec<Value>);
+
+pub(super) struct State {
+    partitions: BTreeMap<Name, Held>,
+    pub(super) dice: Option<Dice>,
+    pub(super) injected: Vec<(Predicate, Fault)>,
+    pub(super) dead: Dead,
+    pub(super) scanned: Scanned,
+}
+
+struct Held {
+    rows: Rows,
+    /// Accepted, not visible, its caller told that the outcome is unknown.
+    in_flight: Option<Flight>,
+}
+
+struct Flight {
+    batch: Batch,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Applied when it is settled, not before.
+    Applied,
+    ByChance,
+}
+
+impl State {
+    pub(super) fn new(dice: Option<Dice>) -> Self {
+        let (injected, scanned) = (Vec::new(), Scanned::default());
+        Self { partitions: BTreeMap::new(), dice, injected, dead: Dead::Forgotten, scanned }
+    }
+
+    pub(super) fn statics(&mut self, partition: &Partition, consistency: Consistency) -> Result<Statics, StoreError> {
+        self.before_read(partition, consistency)?;
+        Ok(self.dump(partition).0)
+    }
+
+    pub(super) fn read(&mut self, slice: &Slice) -> Result<Page, StoreError> {
+        self.before_read(&slice.partition, slice.consistency)?;
+        let Some(held) = self.partitions.get(&name(&slice.partition)) else { return Ok(Page::default()) };
+        let (page, dead_rows) = held.rows.page(slice);
+        self.scanned.rows += page.rows.len();
+        self.scanned.dead_rows += dead_rows;
+        Ok(page)
+    }
+
+    pub(super) fn write(&mut self, batch: Batch) -> Result<Outcome, StoreError> {
+        let injected = self.injected_fault(&batch);
+        let fate = if injected.is_some() { Fate::Applied } else { Fate::ByChance };
+        let fault = injected.or_else(|| self.dice.as_mut().and_then(|dice| dice.strike(&batch)));
+        match fault {
+            Some(Fault::Unavailable) => Err(StoreError::Unavailable("injected".into())),
+            Some(Fault::TimeoutNotApplied) => Err(unknown()),
+            Some(Fault::TimeoutApplied) => self.judge(batch, Self::apply).and(Err(unknown())),
+            Some(Fault::AppliedLater) => {
+                self.judge(batch, |state, batch| state.accept(Flight { batch, fate })).and(Err(unknown()))
+            }
+            None => self.judge(batch, Self::apply),
+        }
+    }
+
+    pub(super) fn dump(&self, partition: &Partition) -> (Statics, Vec<Row>) {
+        match self.partitions.get(&name(partition)) {
+            Some(held) => (held.rows.statics(), held.rows.all()),
+            None => (Rows::no_statics(partition), Vec::new()),
+        }
+    }
+
+    /// Settles what is in flight, then lets the batch pass if its conditions hold.
+    ///
+    /// A plain write settles too. CQL would not do that, but its older timestamp would lose against the plain write, so
+    /// the end is the same as if it had been applied before.
+    fn judge(&mut self, batch: Batch, pass: impl FnOnce(&mut Self, Batch)) -> Result<Outcome, StoreError> {
+        self.settle(&batch.partition);
+        let held = self.partitions.entry(name(&batch.partition)).or_insert_with(|| Held::new(&batch.partition));
+        let current: Vec<Current> = batch.conditions.iter().map(|condition| held.rows.current(condition)).collect();
+        if !batch.conditions.iter().zip(&current).all(|(condition, current)| condition.holds(current)) {
+            self.forget_if_empty(&batch.partition);
+            return Ok(Outcome::Refused(current));
+        }
+        pass(self, batch);
+        Ok(Outcome::Applied)
+    }
+
+    fn apply(&mut self, batch: Batch) {
+        let partition = batch.partition.clone();
+        let held = self.partitions.entry(name(&partition)).or_insert_with(|| Held::new(&partition));
+        held.rows.apply(batch, self.dead);
+        self.forget_if_empty(&partition);
+    }
+
+    fn accept(&mut self, flight: Flight) {
+        let partition = &flight.batch.partition;
+        let held = self.partitions.entry(name(partition)).or_insert_with(|| Held::new(partition));
+        assert!(held.in_flight.is_none(), "whatever was in flight has been settled");
+        held.in_flight = Some(flight);
+    }
+
+    /// After this, what was in flight is applied or will never be.
+    fn settle(&mut self, partition: &Partition) {
+        let Some(held) = self.partitions.get_mut(&name(partition)) else { return };
+        let Some(flight) = held.in_flight.take() else { return };
+        let is_applied = flight.fate == Fate::Applied || self.dice.as_mut().is_none_or(Dice::flip);
+        if is_applied {
+            self.apply(flight.batch);
+        } else {
+            self.forget_if_empty(partition);
+        }
+    }
+
+    fn before_read(&mut self, partition: &Partition, consistency: Consistency) -> Result<(), StoreError> {
+        if self.dice.as_mut().is_some_and(Dice::fails_read) {
+            return Err(StoreError::Unavailable("injected".into()));
+        }
+        match consistency {
+            Consistency::Serial => self.settle(partition),
+            Consistency::Quorum => self.show_by_chance(partition),
+        }
+        Ok(())
+    }
+
+    /// What is in flight may become visible at any time.
+    fn show_by_chance(&mut self, partition: &Partition) {
+        let Some(held) = self.partitions.get_mut(&name(partition)) else { return };
+        let Some(dice) = &mut self.dice else { return };
+        let is_due = |flight: &mut Flight| flight.fate == Fate::ByChance && dice.flip() && dice.flip();
+        if let Some(flight) = held.in_flight.take_if(is_due) {
+            self.apply(flight.batch);
+        }
+    }
+
+    fn injected_fault(&mut self, batch: &Batch) -> Option<Fault> {
+        let mut struck = None;
+        // Every predicate sees every write, as it may count them.
+        self.injected.retain_mut(|(fits, fault)| {
+            let is_hit = fits(batch);
+            if is_hit {
+                struck.get_or_insert(*fault);
+            }
+            !is_hit
+        });
+        struck
+    }
+
+    fn forget_if_empty(&mut self, partition: &Partition) {
+        let name = name(partition);
+        if self.partitions.get(&name).is_some_and(|held| held.rows.is_empty() && held.in_flight.is_none()) {
+            self.partitions.remove(&name);
+        }
+    }
+}
+
+impl Held {
+    fn new(partition: &Partition) -> Self {
+        Self { rows: Rows::new(partition), in_flight: None }
+    }
+}
+
+fn name(partition: &Partition) -> Name {
+    (partition.table.0.name, partition.key.clone())
+}
+
+fn unknown() -> StoreError {
+    StoreError::OutcomeUnknown("injected".into())
+}
