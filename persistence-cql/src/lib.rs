@@ -1,1 +1,19 @@
-//! x
+//! The wide-row contract of `persistence` on Cassandra and ScyllaDB, and the schema it needs there.
+//!
+//! `statements` is the only place with CQL text. Nothing here knows what a row means: that is the stores' business.
+
+pub mod config;
+mod tls;
+mod session;
+mod range;
+mod statements;
+mod cells;
+mod plan;
+mod classify;
+mod prepared;
+mod engine;
+pub mod schema;
+
+pub use config::CqlConfig;
+pub use engine::{CqlEngine, MAX_BATCH_BYTES};
+pub use session::ConnectError;

@@ -1,0 +1,151 @@
+//! Turns a read or a batch into statements and their values. Pure: nothing is sent here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use persistence::engine::{Batch, Condition, Partition, Row};
+use persistence::table::Value;
+
+use crate::cells::Bound;
+use crate::range::Range;
+use crate::statements::{Cell, RangeShape, Shape};
+
+/// A statement to be: its shape, and the values in the order in which its text names them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) shape: Shape,
+    pub(crate) values: Vec<Bound>,
+}
+
+impl Step {
+    pub(crate) fn new<'a>(shape: Shape, values: impl IntoIterator<Item = &'a Value>) -> Self {
+        Self { shape, values: values.into_iter().cloned().map(Bound).collect() }
+    }
+}
+
+/// The values that a range binds, after those of the partition.
+pub(crate) fn range_values<'a>(partition: &'a Partition, range: &'a Range) -> impl Iterator<Item = &'a Value> {
+    let bound = |bound: &'a std::ops::Bound<Vec<Value>>| match bound {
+        std::ops::Bound::Unbounded => [].iter(),
+        std::ops::Bound::Included(key) | std::ops::Bound::Excluded(key) => key.iter(),
+    };
+    partition.key.iter().chain(&range.equal).chain(bound(&range.lower)).chain(bound(&range.upper))
+}
+
+/// The statements of a batch. Conditions ride on the statement that changes what they are about, if there is one.
+pub(crate) fn steps(batch: &Batch) -> Vec<Step> {
+    let partition = &batch.partition;
+    let mut rows = row_conditions(batch);
+    let mut steps: Vec<Step> = static_step(batch).into_iter().collect();
+    for row in &batch.puts {
+        steps.push(put(partition, row, rows.remove(row.key.as_slice())));
+    }
+    for key in &batch.deletes {
+        steps.push(delete(partition, key, rows.remove(key.as_slice()).as_ref()));
+    }
+    for (key, condition) in rows {
+        // CQL gives a batch one time: a row that is kept by writing to it would outlive the range delete around it.
+        let covered = batch.range_deletes.iter().any(|range| range.contains(key));
+        steps.push(if covered { delete(partition, key, Some(&condition)) } else { keep(partition, key, &condition) });
+    }
+    for range in batch.range_deletes.iter().filter_map(Range::new).flat_map(Range::split) {
+        steps.push(Step::new(Shape::DeleteRange(RangeShape::new(&range)), range_values(partition, &range)));
+    }
+    steps
+}
+
+enum RowCondition<'a> {
+    Absent,
+    Values(Vec<(usize, &'a Value)>),
+}
+
+fn row_conditions(batch: &Batch) -> BTreeMap<&[Value], RowCondition<'_>> {
+    let mut rows = BTreeMap::new();
+    for condition in &batch.conditions {
+        match condition {
+            Condition::Static { .. } => {}
+            Condition::Absent { key } => {
+                let previous = rows.insert(key.as_slice(), RowCondition::Absent);
+                assert!(
+                    matches!(previous, None | Some(RowCondition::Absent)),
+                    "row {key:?} must be absent and have a value"
+                );
+            }
+            Condition::Value { key, column, equals } => {
+                match rows.entry(key.as_slice()).or_insert(RowCondition::Values(Vec::new())) {
+                    RowCondition::Absent => panic!("row {key:?} must be absent and have a value"),
+                    RowCondition::Values(values) => values.push((*column, equals)),
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// One statement for all static columns: those that are set, and those that are conditions.
+fn static_step(batch: &Batch) -> Option<Step> {
+    let mut conditions = Vec::new();
+    for condition in &batch.conditions {
+        match condition {
+            Condition::Static { column, equals } => conditions.push((*column, equals.as_ref())),
+            Condition::Absent { .. } | Condition::Value { .. } => {}
+        }
+    }
+    let mut set: Vec<_> = batch.statics.iter().map(|(column, value)| (*column, Some(value))).collect();
+    let named: BTreeSet<usize> = set.iter().map(|(column, _)| *column).collect();
+    assert_eq!(named.len(), set.len(), "a static column is set twice in a batch");
+    if set.is_empty() {
+        // An UPDATE sets something: what must be so already is set again.
+        set.push(*conditions.first()?);
+    }
+    let cells = |pairs: &[(usize, Option<&Value>)]| -> Vec<(usize, Cell)> {
+        let cell = |value: &Option<&Value>| if value.is_some() { Cell::Bound } else { Cell::Null };
+        pairs.iter().map(|(column, value)| (*column, cell(value))).collect()
+    };
+    let shape = Shape::SetStatics { set: cells(&set), conditions: cells(&conditions) };
+    let bound = |pairs: &[(usize, Option<&Value>)]| -> Vec<Bound> {
+        pairs.iter().filter_map(|(_, value)| *value).cloned().map(Bound).collect()
+    };
+    let key = batch.partition.key.iter().cloned().map(Bound).collect();
+    Some(Step { shape, values: [bound(&set), key, bound(&conditions)].concat() })
+}
+
+fn put(partition: &Partition, row: &Row, condition: Option<RowCondition<'_>>) -> Step {
+    let key = partition.key.iter().chain(&row.key);
+    match condition {
+        None => Step::new(Shape::Put, key.chain(&row.values)),
+        Some(RowCondition::Absent) => Step::new(Shape::PutIfAbsent, key.chain(&row.values)),
+        Some(RowCondition::Values(conditions)) => {
+            let (columns, expected): (Vec<_>, Vec<_>) = conditions.into_iter().unzip();
+            Step::new(Shape::PutIf(columns), row.values.iter().chain(key).chain(expected))
+        }
+    }
+}
+
+fn delete(partition: &Partition, key: &[Value], condition: Option<&RowCondition<'_>>) -> Step {
+    let whole_key = partition.key.iter().chain(key);
+    match condition {
+        None => Step::new(Shape::Delete, whole_key),
+        Some(condition) => {
+            let (columns, expected) = condition.values(key);
+            Step::new(Shape::DeleteIf(columns), whole_key.chain(expected))
+        }
+    }
+}
+
+fn keep(partition: &Partition, key: &[Value], condition: &RowCondition<'_>) -> Step {
+    let (columns, expected) = condition.values(key);
+    let whole_key = partition.key.iter().chain(key);
+    Step::new(Shape::KeepIf(columns), expected[..1].iter().copied().chain(whole_key).chain(expected.iter().copied()))
+}
+
+impl<'a> RowCondition<'a> {
+    fn values(&self, key: &[Value]) -> (Vec<usize>, Vec<&'a Value>) {
+        match self {
+            Self::Absent => panic!("row {key:?} must be absent, and the batch does not put it"),
+            Self::Values(values) => values.iter().copied().unzip(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The connection to the cluster: contact points, routing, timeouts, TLS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scylla::client::PoolSize;
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::NewSessionError;
+use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::timestamp_generator::MonotonicTimestampGenerator;
+use scylla::statement::{Consistency, SerialConsistency};
+use thiserror::Error;
+
+use crate::config::{Compression, CqlConfig, Level, SerialLevel};
+
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    #[error("in the configuration of the CQL store: {0}")]
+    Config(String),
+    #[error("cannot read a TLS file: {0}")]
+    Tls(String),
+    #[error("cannot connect to {contact_points}: {reason}")]
+    Unreachable { contact_points: String, reason: Box<NewSessionError> },
+    #[error("there is no keyspace {0}: run `everrow schema setup`")]
+    NoKeyspace(String),
+}
+
+/// A session in the configured keyspace.
+pub(crate) async fn connect(config: &CqlConfig) -> Result<Session, ConnectError> {
+    let keyspace = &config.keyspace;
+    let builder = builder(config)?.use_keyspace(keyspace, false).keyspaces_to_fetch([keyspace]);
+    match builder.build().await {
+        Ok(session) => Ok(session),
+        Err(NewSessionError::UseKeyspaceError(_)) => Err(ConnectError::NoKeyspace(keyspace.clone())),
+        Err(reason) => Err(unreachable(config, reason)),
+    }
+}
+
+/// A session in no keyspace: for whoever is about to make it.
+pub(crate) async fn connect_outside_keyspace(config: &CqlConfig) -> Result<Session, ConnectError> {
+    builder(config)?.build().await.map_err(|reason| unreachable(config, reason))
+}
+
+pub(crate) fn serial_reads(config: &CqlConfig) -> Consistency {
+    match config.serial_consistency {
+        SerialLevel::LocalSerial => Consistency::LocalSerial,
+        SerialLevel::Serial => Consistency::Serial,
+    }
+}
+
+fn builder(config: &CqlConfig) -> Result<SessionBuilder, ConnectError> {
+    check(config)?;
+    let connections = std::num::NonZeroUsize::new(config.connections_per_host)
+        .ok_or_else(|| ConnectError::Config("connections_per_host is 0".to_owned()))?;
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&config.contact_points)
+        .default_execution_profile_handle(profile(config).into_handle())
+        .connection_timeout(Duration::from_millis(config.connect_timeout_ms))
+        .pool_size(PoolSize::PerHost(connections))
+        // Two plain writes of this process are ordered even if they go through different nodes, and a write that was
+        // delayed on its way cannot overwrite a later one. Conditional writes get their time from Paxos all the same.
+        .timestamp_generator(Arc::new(MonotonicTimestampGenerator::new()))
+        .compression(match config.compression {
+            Compression::None => None,
+            Compression::Lz4 => Some(scylla::client::Compression::Lz4),
+        });
+    if let Some(credentials) = &config.credentials {
+        builder = builder.user(&credentials.user, &credentials.password);
+    }
+    if let Some(tls) = &config.tls {
+        builder = builder.tls_context(Some(crate::tls::client_config(tls).map_err(ConnectError::Tls)?));
+    }
+    Ok(builder)
+}
+
+fn profile(config: &CqlConfig) -> ExecutionProfile {
+    let mut routing = DefaultPolicy::builder().token_aware(true).permit_dc_failover(false);
+    if let Some(datacenter) = &config.local_datacenter {
+        routing = routing.prefer_datacenter(datacenter.clone());
+    }
+    // The retry policy is the driver's for reads; writes bring their own.
+    ExecutionProfile::builder()
+        .load_balancing_policy(routing.build())
+        .request_timeout(Some(Duration::from_millis(config.request_timeout_ms)))
+        .consistency(match config.consistency {
+            Level::LocalQuorum => Consistency::LocalQuorum,
+            Level::Quorum => Consistency::Quorum,
+            Level::All => Consistency::All,
+        })
+        .serial_consistency(Some(match config.serial_consistency {
+            SerialLevel::LocalSerial => SerialConsistency::LocalSerial,
+            SerialLevel::Serial => SerialConsistency::Serial,
+        }))
+        .build()
+}
+
+/// The keyspace's name becomes part of statements, so it is the plainest of names.
+fn check(config: &CqlConfig) -> Result<(), ConnectError> {
+    const LONGEST_KEYSPACE_NAME: usize = 48;
+    let name = &config.keyspace;
+    let plain = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if !plain || name.len() > LONGEST_KEYSPACE_NAME {
+        let rule = "a lower-case letter, then lower-case letters, digits and underscores, at most 48 in all";
+        return Err(ConnectError::Config(format!("keyspace = {name:?} is not {rule}")));
+    }
+    if config.contact_points.is_empty() {
+        return Err(ConnectError::Config("contact_points is empty".to_owned()));
+    }
+    Ok(())
+}
+
+fn unreachable(config: &CqlConfig, reason: NewSessionError) -> ConnectError {
+    ConnectError::Unreachable { contact_points: config.contact_points.join(", "), reason: Box::new(reason) }
+}
