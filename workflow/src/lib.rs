@@ -29,7 +29,7 @@ pub use close::Closed;
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::*;
 pub use items::Items;
-pub use start::{Continued, CurrentRun, StartDecision, Started, StartedAgain, decide_start, start};
+pub use start::{Continued, CurrentRun, StartDecision, StartPolicy, Started, StartedAgain, decide_start, start};
 pub use state::{ExecutionState, Status, Sticky, Unrecorded};
 pub use tasks::{StickyDispatch, Task, TimerTask, TransferTask};
 pub use time::Timestamp;

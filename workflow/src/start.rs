@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto::temporal::api::common::v1::{Header, Link, Payloads, Priority, RetryPolicy, WorkflowExecution};
+use proto::temporal::api::common::v1::{Header, Link, Memo, Payloads, Priority, RetryPolicy, SearchAttributes};
 use proto::temporal::api::enums::v1::{ContinueAsNewInitiator, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 
 use crate::ids::{ExecutionKey, RunId};
@@ -33,6 +33,7 @@ pub struct Started {
     pub continued_from: Option<RunId>,
     pub parent: Option<Parent>,
     pub priority: Option<Priority>,
+    pub links: Vec<Link>,
     /// Kept only if a retry or a cron schedule may need it.
     pub again: Option<StartedAgain>,
 }
@@ -42,9 +43,9 @@ pub struct Started {
 pub struct StartedAgain {
     pub input: Option<Payloads>,
     pub header: Option<Header>,
-    pub identity: String,
     pub last_completion_result: Option<Payloads>,
-    pub links: Vec<Link>,
+    pub memo: Option<Memo>,
+    pub search_attributes: Option<SearchAttributes>,
 }
 
 /// The newest run of a workflow id, as its row tells.
@@ -62,7 +63,9 @@ pub struct CurrentRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartDecision {
     Create,
-    /// The same request once more, or the policy says to use what runs.
+    /// The same request once more: it gets the answer that it got.
+    SameRequest(RunId),
+    /// The policy says to use what runs.
     UseExisting(RunId),
     /// Terminate the run first, in the same commit.
     TerminateAndCreate(RunId),
@@ -83,7 +86,6 @@ pub struct Continued {
     pub attempt: i32,
     pub backoff: Duration,
     pub execution_expires_at: Option<Timestamp>,
-    pub root: Option<WorkflowExecution>,
 }
 
 /// Begins a new run: its first event, a signal if it came with one, and its first workflow task.
@@ -100,14 +102,18 @@ pub fn start(
     Err(Rejection::InvalidArgument("not built yet".to_owned()))
 }
 
+/// Which run a start asks for, and what it says of others with the same workflow id.
+#[derive(Debug, Clone, Copy)]
+pub struct StartPolicy<'a> {
+    pub workflow_id: &'a str,
+    pub request_id: &'a str,
+    pub reuse: WorkflowIdReusePolicy,
+    pub conflict: WorkflowIdConflictPolicy,
+}
+
 /// Decides whether a start may go ahead beside the newest run of its workflow id.
 #[must_use]
-pub fn decide_start(
-    current: Option<&CurrentRun>,
-    request_id: &str,
-    reuse: WorkflowIdReusePolicy,
-    conflict: WorkflowIdConflictPolicy,
-) -> StartDecision {
-    let _ = (current, request_id, reuse, conflict);
+pub fn decide_start(current: Option<&CurrentRun>, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
+    let _ = (current, policy, facts);
     StartDecision::Create
 }

@@ -66,6 +66,8 @@ pub struct Unrecorded {
     pub start_request_id: String,
     /// Of the cancel request, recorded or buffered.
     pub cancel_request_id: Option<String>,
+    /// The last workflow task tried to close the run and could not: signals wait until the next one has ended.
+    pub is_closing: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,8 +37,18 @@ pub struct Limits {
     pub pending_activities: usize,
     pub signals: i64,
     pub buffered_events: usize,
+    pub buffered_events_size: usize,
     pub id_length: usize,
     pub default_task_timeout: Duration,
+    pub task_timeout_max: Duration,
+    /// How long a worker may keep a workflow task alive without a command.
+    pub task_heartbeat_timeout: Duration,
+    /// Added at most to the timeout of a workflow task that fails again and again.
+    pub task_retry_interval_max: Duration,
+    /// Between two starts of one workflow id.
+    pub start_interval_min: Duration,
+    /// Of a failure that is kept for the next attempt of an activity.
+    pub activity_failure_size: usize,
 }
 
 /// What became of an input.
@@ -156,8 +166,14 @@ pub enum Rejection {
     /// Another poller has it: matching drops its copy.
     #[error("{0} task already started.")]
     AlreadyStarted(&'static str),
-    #[error("workflow execution not found for workflow ID {workflow_id:?} and run ID {run_id:?}")]
+    /// No pending activity has this id.
+    #[error("cannot find pending activity with ActivityID {0}, check workflow execution history for more details")]
+    ActivityIdNotFound(String),
+    #[error("workflow execution not found")]
     OtherChain { workflow_id: String, run_id: String },
+    /// Resource exhausted, busy workflow: the caller should try again a little later.
+    #[error("{0}")]
+    Busy(String),
     #[error("{0}")]
     InvalidArgument(String),
     /// A limit of the run is reached.
@@ -168,8 +184,7 @@ pub enum Rejection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitCause {
     Signals,
-    BufferedEvents,
-    HistorySize,
+    BlobSize,
 }
 
 impl Default for Limits {
@@ -183,8 +198,14 @@ impl Default for Limits {
             pending_activities: 2000,
             signals: 10_000,
             buffered_events: 100,
+            buffered_events_size: 2 * 1024 * 1024,
             id_length: 1000,
             default_task_timeout: Duration::from_secs(10),
+            task_timeout_max: Duration::from_secs(120),
+            task_heartbeat_timeout: Duration::from_secs(30 * 60),
+            task_retry_interval_max: Duration::from_secs(10 * 60),
+            start_interval_min: Duration::from_secs(1),
+            activity_failure_size: 4 * 1024,
         }
     }
 }
