@@ -1,0 +1,141 @@
+//! The embedded engine under kill -9: nothing acknowledged is lost, nothing is half there.
+//!
+//! The test binary runs itself as the process that is killed: `writes_until_killed` does nothing unless it is told
+//! where to write.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use persistence::embedded::{Durability, Embedded, Options};
+use persistence::engine::{Batch, Condition, Consistency, Engine, KeyRange, Order, Outcome, Partition, Row, Slice};
+use persistence::table::{Column, Kind, Table, Value};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+const DIRECTORY: &str = "PERSISTENCE_CRASH_DIRECTORY";
+const SEED: u64 = 20_260_727;
+const ROUNDS: usize = 10;
+const WRITERS: i32 = 4;
+/// Rows of one batch; enough of them, and large enough, to be cut in the middle.
+const ROWS: i64 = 12;
+
+static LEDGER: Table = Table {
+    name: "ledger",
+    partition: &[Column::new("writer", Kind::Int)],
+    clustering: &[Column::new("batch", Kind::Bigint), Column::new("row", Kind::Bigint)],
+    statics: &[Column::new("count", Kind::Bigint)],
+    values: &[Column::new("data", Kind::Blob)],
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = StdRng::seed_from_u64(SEED);
+    let mut acknowledged = vec![0_i64; WRITERS as usize];
+    for round in 0..ROUNDS {
+        let n_acknowledgements = random.random_range(1..60);
+        let moment = Duration::from_micros(random.random_range(0..3000));
+        for (writer, count) in run_and_kill(directory.path(), n_acknowledgements, moment) {
+            assert!(count > acknowledged[writer], "round {round}: counts grow");
+            acknowledged[writer] = count;
+        }
+        // Without fsync: what the killed process left is read the same way, and this one writes nothing.
+        let options = Options { durability: Durability::None, ..Options::default() };
+        let engine = Embedded::open(directory.path(), options).unwrap();
+        for (writer, acknowledged) in (0_i32..).zip(&mut acknowledged) {
+            *acknowledged = check_ledger(&*engine, writer, *acknowledged, round).await;
+        }
+    }
+    assert!(acknowledged.iter().sum::<i64>() > 50, "the rounds have written something: {acknowledged:?}");
+}
+
+/// Starts a writer, kills it a moment after so many acknowledgements, and returns all that it gave.
+fn run_and_kill(directory: &Path, n_acknowledgements: usize, moment: Duration) -> Vec<(usize, i64)> {
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::writes_until_killed", "--nocapture"])
+        .env(DIRECTORY, directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let acknowledgement = |line: String| -> Option<(usize, i64)> {
+        // The test harness may have begun the line with the test's name.
+        let mut words = line.split_once("acknowledged ")?.1.strip_suffix('.')?.split(' ');
+        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+    };
+    let mut acknowledged: Vec<_> = lines.by_ref().filter_map(acknowledgement).take(n_acknowledgements).collect();
+    assert_eq!(acknowledged.len(), n_acknowledgements, "the writer ended before it was killed");
+    // Not to wait for anything: to let the kill fall at another point of what the writer does.
+    std::thread::sleep(moment);
+    process.kill().unwrap();
+    // What it had said before it died counts too. A line cut by the kill was not said.
+    acknowledged.extend(lines.filter_map(acknowledgement));
+    process.wait().unwrap();
+    acknowledged
+}
+
+/// Returns how far the writer had got: at least as far as it was acknowledged, and at most one batch further.
+async fn check_ledger(engine: &dyn Engine, writer: i32, acknowledged: i64, round: usize) -> i64 {
+    let statics = engine.statics(ledger(writer), Consistency::Quorum).await.unwrap();
+    let count = statics[0].as_ref().map_or(0, |value| if let Value::Bigint(count) = value { *count } else { -1 });
+    let place = format!("seed {SEED}, round {round}, writer {writer}");
+    assert!(
+        count == acknowledged || count == acknowledged + 1,
+        "{place}: {count} after {acknowledged} were acknowledged"
+    );
+    let slice = Slice { order: Order::Descending, ..Slice::new(ledger(writer), KeyRange::all(), 1000) };
+    let rows = engine.read(slice).await.unwrap().rows;
+    // Every batch deletes the one before the last: two are there, whole, and nothing else.
+    let expected: Vec<Row> = batch_rows(count).into_iter().chain(batch_rows(count - 1)).collect();
+    assert!(rows == expected, "{place}: {} rows at count {count}", rows.len());
+    count
+}
+
+/// The process that is killed.
+#[test]
+fn writes_until_killed() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let engine = Embedded::open(directory, Options::default()).unwrap();
+    runtime.block_on(async {
+        let writers: Vec<_> =
+            (0..WRITERS).map(|writer| tokio::spawn(write_for_ever(Arc::clone(&engine), writer))).collect();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+    });
+}
+
+async fn write_for_ever(engine: Arc<Embedded>, writer: i32) {
+    let mut current = engine.statics(ledger(writer), Consistency::Serial).await.unwrap().remove(0);
+    loop {
+        let next = if let Some(Value::Bigint(count)) = &current { count + 1 } else { 1 };
+        let batch = Batch {
+            conditions: vec![Condition::Static { column: 0, equals: current }],
+            statics: vec![(0, next.into())],
+            puts: batch_rows(next),
+            range_deletes: vec![KeyRange::prefix(vec![(next - 2).into()])],
+            ..Batch::new(ledger(writer))
+        };
+        assert_eq!(engine.write(batch).await, Ok(Outcome::Applied));
+        let line = format!("acknowledged {writer} {next}.\n");
+        std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
+        current = Some(next.into());
+    }
+}
+
+fn ledger(writer: i32) -> Partition {
+    Partition::new(&LEDGER, vec![writer.into()])
+}
+
+/// In descending order of their keys. None before the first batch.
+fn batch_rows(batch: i64) -> Vec<Row> {
+    let rows = (0..if batch > 0 { ROWS } else { 0 }).rev();
+    let data = Bytes::from(vec![batch.to_le_bytes()[0]; 1500]);
+    rows.map(|row| Row { key: vec![batch.into(), row.into()], values: vec![data.clone().into()] }).collect()
+}
