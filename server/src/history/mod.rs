@@ -1,3 +1,18 @@
-//! Owns shards and the runs in them.
+//! Owns shards and the runs in them: every change of a run goes through here, and through one commit.
 
+pub mod config;
 pub mod service;
+mod ownership;
+mod shard;
+mod identity;
+mod cache;
+mod transact;
+mod start;
+mod committer;
+mod events;
+mod waiters;
+mod worker_tasks;
+mod reading;
+mod describe;
+mod token;
+mod queues;

@@ -1,78 +1,401 @@
-//! The history service as its peers see it (skeleton: being written).
+//! The history service as its peers see it: finds the run, turns the request into an input, and answers.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use persistence::stores::Stores;
 use proto::everrow::history as request;
+use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1 as public;
+use uuid::Uuid;
+use workflow::{ExecutionKey, Input, NamespaceId, Rejection, RequestCancel, RunId, Signal, Start, Terminate};
 
+use super::cache::HotExecutions;
+use super::config::HistoryConfig;
+use super::describe::{describe, public_status};
+use super::ownership::Ownership;
+use super::shard::{Shard, ShardParts};
+use super::start::StartRequest;
+use super::token::{self, ParsedToken};
+use super::transact::TransactError;
+use crate::cluster::peers::Peers;
+use crate::env::Env;
 use crate::errors::ServiceError;
 
-pub struct Service {}
+pub struct Service {
+    ownership: Ownership,
+}
+
+/// What the service is built from.
+pub struct Parts {
+    pub env: Env,
+    pub stores: Stores,
+    pub peers: Peers,
+    pub config: HistoryConfig,
+    pub n_shards: i32,
+    /// Names this node in the leases it takes.
+    pub owner: String,
+}
 
 impl Service {
-    pub async fn start_workflow_execution(&self, _request: request::StartWorkflowExecutionRequest) -> Result<public::StartWorkflowExecutionResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    #[must_use]
+    pub fn start(parts: Parts) -> Arc<Self> {
+        let hot = HotExecutions::new(parts.config.cache_bytes);
+        let shard_parts = ShardParts {
+            env: parts.env,
+            stores: parts.stores,
+            config: Arc::new(parts.config),
+            hot,
+            owner: parts.owner,
+        };
+        Arc::new(Self { ownership: Ownership::start(parts.n_shards, &shard_parts, &parts.peers) })
     }
 
-    pub async fn signal_workflow_execution(&self, _request: request::SignalWorkflowExecutionRequest) -> Result<public::SignalWorkflowExecutionResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    /// Commits what waits and gives up all shards.
+    pub async fn shutdown(&self) {
+        self.ownership.shutdown().await;
     }
 
-    pub async fn signal_with_start_workflow_execution(&self, _request: request::SignalWithStartWorkflowExecutionRequest) -> Result<public::SignalWithStartWorkflowExecutionResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn start_workflow_execution(
+        &self,
+        request: request::StartWorkflowExecutionRequest,
+    ) -> Result<public::StartWorkflowExecutionResponse, ServiceError> {
+        let namespace_id = namespace_id(&request.namespace_id)?;
+        let request = start_request(namespace_id, request.request.unwrap_or_default());
+        let shard = self.ownership.shard(namespace_id, &request.workflow_id).await?;
+        let run = shard.start(request).await?;
+        Ok(public::StartWorkflowExecutionResponse {
+            run_id: run.run_id.to_string(),
+            first_execution_run_id: run.first_run_id.to_string(),
+            started: run.is_new,
+            status: public_status(run.status).into(),
+            ..Default::default()
+        })
     }
 
-    pub async fn request_cancel_workflow_execution(&self, _request: request::RequestCancelWorkflowExecutionRequest) -> Result<public::RequestCancelWorkflowExecutionResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn signal_workflow_execution(
+        &self,
+        request: request::SignalWorkflowExecutionRequest,
+    ) -> Result<public::SignalWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let target = Target::new(namespace_id, request.workflow_execution)?;
+        let input = Input::Signal(Signal {
+            name: request.signal_name,
+            input: request.input,
+            header: request.header,
+            identity: request.identity,
+            request_id: request.request_id,
+            links: request.links,
+        });
+        self.transact(&target, input).await?;
+        Ok(public::SignalWorkflowExecutionResponse::default())
     }
 
-    pub async fn terminate_workflow_execution(&self, _request: request::TerminateWorkflowExecutionRequest) -> Result<public::TerminateWorkflowExecutionResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn signal_with_start_workflow_execution(
+        &self,
+        request: request::SignalWithStartWorkflowExecutionRequest,
+    ) -> Result<public::SignalWithStartWorkflowExecutionResponse, ServiceError> {
+        let namespace_id = namespace_id(&request.namespace_id)?;
+        let (start, signal) = signal_with_start_request(namespace_id, request.request.unwrap_or_default());
+        let shard = self.ownership.shard(namespace_id, &start.workflow_id).await?;
+        let run = shard.signal_with_start(start, signal).await?;
+        Ok(public::SignalWithStartWorkflowExecutionResponse {
+            run_id: run.run_id.to_string(),
+            started: run.is_new,
+            ..Default::default()
+        })
     }
 
-    pub async fn describe_workflow_execution(&self, _request: request::DescribeWorkflowExecutionRequest) -> Result<public::DescribeWorkflowExecutionResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn request_cancel_workflow_execution(
+        &self,
+        request: request::RequestCancelWorkflowExecutionRequest,
+    ) -> Result<public::RequestCancelWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let target = Target::new(namespace_id, request.workflow_execution)?;
+        let input = Input::RequestCancel(RequestCancel {
+            reason: request.reason,
+            identity: request.identity,
+            request_id: request.request_id,
+            first_run_id: token::run_id(&request.first_execution_run_id)?,
+            links: request.links,
+        });
+        self.transact(&target, input).await?;
+        Ok(public::RequestCancelWorkflowExecutionResponse::default())
     }
 
-    pub async fn get_workflow_execution_history(&self, _request: request::GetWorkflowExecutionHistoryRequest) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn terminate_workflow_execution(
+        &self,
+        request: request::TerminateWorkflowExecutionRequest,
+    ) -> Result<public::TerminateWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let target = Target::new(namespace_id, request.workflow_execution)?;
+        let input = Input::Terminate(Terminate {
+            reason: request.reason,
+            details: request.details,
+            identity: request.identity,
+            first_run_id: token::run_id(&request.first_execution_run_id)?,
+            links: request.links,
+        });
+        self.transact(&target, input).await?;
+        Ok(public::TerminateWorkflowExecutionResponse::default())
     }
 
-    pub async fn get_workflow_execution_history_reverse(&self, _request: request::GetWorkflowExecutionHistoryReverseRequest) -> Result<public::GetWorkflowExecutionHistoryReverseResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn describe_workflow_execution(
+        &self,
+        request: request::DescribeWorkflowExecutionRequest,
+    ) -> Result<public::DescribeWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key) = self.find(&Target::new(namespace_id, request.execution)?).await?;
+        let state = shard.read(&key).await?;
+        let first = shard.batch(&state, workflow::EventId::FIRST).await?;
+        let user_metadata = first.first().and_then(|event| event.user_metadata.clone());
+        Ok(describe(&state, user_metadata))
     }
 
-    pub async fn record_workflow_task_started(&self, _request: request::RecordWorkflowTaskStartedRequest) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn get_workflow_execution_history(
+        &self,
+        request: request::GetWorkflowExecutionHistoryRequest,
+    ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let target = Target::new(namespace_id, request.execution.clone())?;
+        let (target, token) = target.resume(&request.next_page_token)?;
+        let (shard, key) = self.find(&target).await?;
+        shard.get_history(key, token, &request).await
     }
 
-    pub async fn record_activity_task_started(&self, _request: request::RecordActivityTaskStartedRequest) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn get_workflow_execution_history_reverse(
+        &self,
+        request: request::GetWorkflowExecutionHistoryReverseRequest,
+    ) -> Result<public::GetWorkflowExecutionHistoryReverseResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let target = Target::new(namespace_id, request.execution.clone())?;
+        let (target, token) = target.resume(&request.next_page_token)?;
+        let (shard, key) = self.find(&target).await?;
+        shard.get_history_reverse(key, token, &request).await
     }
 
-    pub async fn respond_workflow_task_completed(&self, _request: request::RespondWorkflowTaskCompletedRequest) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn record_workflow_task_started(
+        &self,
+        request: request::RecordWorkflowTaskStartedRequest,
+    ) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
+        let target = Target::new(namespace_id(&request.namespace_id)?, request.execution.clone())?;
+        let (shard, key) = self.find(&target).await?;
+        shard.start_workflow_task(&key, request).await
     }
 
-    pub async fn respond_workflow_task_failed(&self, _request: request::RespondWorkflowTaskFailedRequest) -> Result<public::RespondWorkflowTaskFailedResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn record_activity_task_started(
+        &self,
+        request: request::RecordActivityTaskStartedRequest,
+    ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
+        let target = Target::new(namespace_id(&request.namespace_id)?, request.execution.clone())?;
+        let (shard, key) = self.find(&target).await?;
+        shard.start_activity(&key, request).await
     }
 
-    pub async fn record_activity_task_heartbeat(&self, _request: request::RecordActivityTaskHeartbeatRequest) -> Result<public::RecordActivityTaskHeartbeatResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn respond_workflow_task_completed(
+        &self,
+        request: request::RespondWorkflowTaskCompletedRequest,
+    ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key, token) = self.find_task(namespace_id, &request.task_token).await?;
+        shard.complete_workflow_task(&key, token.task, request).await
     }
 
-    pub async fn respond_activity_task_completed(&self, _request: request::RespondActivityTaskCompletedRequest) -> Result<public::RespondActivityTaskCompletedResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn respond_workflow_task_failed(
+        &self,
+        request: request::RespondWorkflowTaskFailedRequest,
+    ) -> Result<public::RespondWorkflowTaskFailedResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key, token) = self.find_task(namespace_id, &request.task_token).await?;
+        shard.fail_workflow_task(&key, token.task, request).await
     }
 
-    pub async fn respond_activity_task_failed(&self, _request: request::RespondActivityTaskFailedRequest) -> Result<public::RespondActivityTaskFailedResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn record_activity_task_heartbeat(
+        &self,
+        request: request::RecordActivityTaskHeartbeatRequest,
+    ) -> Result<public::RecordActivityTaskHeartbeatResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key, token) = self.find_task(namespace_id, &request.task_token).await?;
+        shard.heartbeat(&key, token.activity(), request).await
     }
 
-    pub async fn respond_activity_task_canceled(&self, _request: request::RespondActivityTaskCanceledRequest) -> Result<public::RespondActivityTaskCanceledResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn respond_activity_task_completed(
+        &self,
+        request: request::RespondActivityTaskCompletedRequest,
+    ) -> Result<public::RespondActivityTaskCompletedResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key, token) = self.find_task(namespace_id, &request.task_token).await?;
+        shard.complete_activity(&key, token.activity(), request).await
     }
 
-    pub async fn reset_sticky_task_queue(&self, _request: request::ResetStickyTaskQueueRequest) -> Result<public::ResetStickyTaskQueueResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    pub async fn respond_activity_task_failed(
+        &self,
+        request: request::RespondActivityTaskFailedRequest,
+    ) -> Result<public::RespondActivityTaskFailedResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key, token) = self.find_task(namespace_id, &request.task_token).await?;
+        shard.fail_activity(&key, token.activity(), request).await
     }
+
+    pub async fn respond_activity_task_canceled(
+        &self,
+        request: request::RespondActivityTaskCanceledRequest,
+    ) -> Result<public::RespondActivityTaskCanceledResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key, token) = self.find_task(namespace_id, &request.task_token).await?;
+        shard.cancel_activity(&key, token.activity(), request).await
+    }
+
+    pub async fn reset_sticky_task_queue(
+        &self,
+        request: request::ResetStickyTaskQueueRequest,
+    ) -> Result<public::ResetStickyTaskQueueResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        self.transact(&Target::new(namespace_id, request.execution)?, Input::ResetSticky).await?;
+        Ok(public::ResetStickyTaskQueueResponse {})
+    }
+
+    /// The target's shard and run; an open question of "which run" is answered by the current one.
+    async fn find(&self, target: &Target) -> Result<(Arc<Shard>, ExecutionKey), ServiceError> {
+        let shard = self.ownership.shard(target.namespace_id, &target.workflow_id).await?;
+        let run_id = match target.run_id {
+            Some(run_id) => run_id,
+            None => {
+                let current = shard.find_current(target.namespace_id, &target.workflow_id).await?;
+                current.ok_or_else(|| ServiceError::execution_not_found(&target.workflow_id, ""))?.run_id
+            }
+        };
+        Ok((shard, target.key(run_id)))
+    }
+
+    async fn find_task(
+        &self,
+        namespace_id: NamespaceId,
+        token: &bytes::Bytes,
+    ) -> Result<(Arc<Shard>, ExecutionKey, ParsedToken), ServiceError> {
+        let token = token::parse_task_token(namespace_id, token)?;
+        let (workflow_id, run_id) = (Arc::clone(&token.workflow_id), token.run_id);
+        let (shard, key) = self.find(&Target { namespace_id: token.namespace_id, workflow_id, run_id }).await?;
+        Ok((shard, key, token))
+    }
+
+    /// Lets something happen to the target. The current run may close and be followed by another in between: then the
+    /// input is for that one.
+    async fn transact(&self, target: &Target, input: Input) -> Result<(), ServiceError> {
+        let (shard, key) = self.find(target).await?;
+        let closed = match shard.transact(&key, input.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(TransactError::Rejected(Rejection::ExecutionClosed)) if target.run_id.is_none() => key,
+            Err(error) => return Err(error.into()),
+        };
+        let (shard, key) = self.find(target).await?;
+        if key == closed {
+            return Err(Rejection::ExecutionClosed.into());
+        }
+        shard.transact(&key, input).await?;
+        Ok(())
+    }
+}
+
+/// Which run a request means.
+struct Target {
+    namespace_id: NamespaceId,
+    workflow_id: Arc<str>,
+    run_id: Option<RunId>,
+}
+
+impl Target {
+    fn new(namespace_id: NamespaceId, execution: Option<WorkflowExecution>) -> Result<Self, ServiceError> {
+        let execution = execution.unwrap_or_default();
+        let run_id = token::run_id(&execution.run_id)?;
+        Ok(Self { namespace_id, workflow_id: execution.workflow_id.into(), run_id })
+    }
+
+    fn key(&self, run_id: RunId) -> ExecutionKey {
+        ExecutionKey { namespace_id: self.namespace_id, workflow_id: Arc::clone(&self.workflow_id), run_id }
+    }
+
+    /// A page token pins the run that the first page was of.
+    fn resume(self, token: &bytes::Bytes) -> Result<(Self, Option<request::HistoryPageToken>), ServiceError> {
+        if token.is_empty() {
+            return Ok((self, None));
+        }
+        let (token, key) = token::parse_page_token(self.namespace_id, (&self.workflow_id, self.run_id), token)?;
+        Ok((Self { run_id: Some(key.run_id), ..self }, Some(token)))
+    }
+}
+
+fn namespace_id(text: &str) -> Result<NamespaceId, ServiceError> {
+    let uuid = Uuid::parse_str(text).map_err(|_| ServiceError::InvalidArgument("Invalid namespace UUID.".into()))?;
+    Ok(NamespaceId(uuid))
+}
+
+fn span(duration: Option<prost_types::Duration>) -> Option<Duration> {
+    duration.and_then(|duration| duration.try_into().ok()).filter(|span: &Duration| !span.is_zero())
+}
+
+fn start_request(namespace_id: NamespaceId, request: public::StartWorkflowExecutionRequest) -> StartRequest {
+    let (reuse, conflict) = (request.workflow_id_reuse_policy(), request.workflow_id_conflict_policy());
+    let start = Start {
+        workflow_type: request.workflow_type.unwrap_or_default().name,
+        task_queue: request.task_queue.unwrap_or_default().name,
+        input: request.input,
+        header: request.header,
+        execution_timeout: span(request.workflow_execution_timeout),
+        run_timeout: span(request.workflow_run_timeout),
+        task_timeout: span(request.workflow_task_timeout).unwrap_or_default(),
+        identity: request.identity,
+        request_id: request.request_id,
+        retry_policy: request.retry_policy,
+        cron_schedule: request.cron_schedule,
+        memo: request.memo,
+        search_attributes: request.search_attributes,
+        start_delay: span(request.workflow_start_delay),
+        continued_failure: request.continued_failure,
+        last_completion_result: request.last_completion_result,
+        user_metadata: request.user_metadata,
+        links: request.links,
+        priority: request.priority,
+        parent: None,
+        signal: None,
+    };
+    StartRequest { namespace_id, workflow_id: request.workflow_id.into(), start, reuse, conflict }
+}
+
+fn signal_with_start_request(
+    namespace_id: NamespaceId,
+    request: public::SignalWithStartWorkflowExecutionRequest,
+) -> (StartRequest, Signal) {
+    let signal = Signal {
+        name: request.signal_name,
+        input: request.signal_input,
+        header: request.header.clone(),
+        identity: request.identity.clone(),
+        request_id: request.request_id.clone(),
+        links: request.links.clone(),
+    };
+    let start = public::StartWorkflowExecutionRequest {
+        workflow_id: request.workflow_id,
+        workflow_type: request.workflow_type,
+        task_queue: request.task_queue,
+        input: request.input,
+        workflow_execution_timeout: request.workflow_execution_timeout,
+        workflow_run_timeout: request.workflow_run_timeout,
+        workflow_task_timeout: request.workflow_task_timeout,
+        identity: request.identity,
+        request_id: request.request_id,
+        workflow_id_reuse_policy: request.workflow_id_reuse_policy,
+        workflow_id_conflict_policy: request.workflow_id_conflict_policy,
+        retry_policy: request.retry_policy,
+        cron_schedule: request.cron_schedule,
+        memo: request.memo,
+        search_attributes: request.search_attributes,
+        header: request.header,
+        workflow_start_delay: request.workflow_start_delay,
+        user_metadata: request.user_metadata,
+        links: request.links,
+        priority: request.priority,
+        ..Default::default()
+    };
+    (start_request(namespace_id, start), signal)
 }

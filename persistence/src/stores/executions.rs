@@ -1,0 +1,241 @@
+//! Executions: runs with their pending items, the newest run of each workflow, and the shard's queues; all in the
+//! shard's one partition, so that one conditional batch changes them together.
+
+use std::sync::Arc;
+
+use proto::everrow::record;
+use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, TimerTask, Timestamp, TransferTask};
+
+use crate::engine::{Engine, KeyRange, Outcome, Row, Slice};
+use crate::error::StoreError;
+use crate::stores::rows::{self, Decoded, Malformed};
+use crate::stores::shards::{self, ShardId};
+use crate::table::Value;
+
+mod keys;
+mod commit;
+
+pub use commit::{CurrentWrite, RunWrite, ShardCommit};
+pub use keys::{ItemKind, RowKind};
+
+/// Rows of a run that one read brings: all of them, save for runs with very many pending items.
+const RUN_PAGE: usize = 2048;
+
+/// How often a run is read whose rows disagree. A reader whose lease was lost may see half of what the new owner
+/// writes between two pages; that does not happen again and again.
+const RUN_READS: usize = 3;
+
+/// A task of one of the shard's queues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedTask<T> {
+    pub task_id: i64,
+    pub key: ExecutionKey,
+    pub task: T,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedTimer {
+    pub fires_at: Timestamp,
+    pub queued: QueuedTask<TimerTask>,
+}
+
+/// A timer's place in its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerKey {
+    pub fires_at: Timestamp,
+    pub task_id: i64,
+}
+
+/// Tasks in the order of their queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuePage<T> {
+    pub tasks: Vec<T>,
+    /// There may be more after the last of them.
+    pub has_more: bool,
+}
+
+#[derive(Clone)]
+pub struct ExecutionStore {
+    engine: Arc<dyn Engine>,
+}
+
+impl ExecutionStore {
+    pub(super) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// Applies all of a commit, or nothing of it.
+    ///
+    /// # Errors
+    /// `LeaseLost` if another owner has the shard. After `OutcomeUnknown`, `ShardStore::reacquire` tells by its
+    /// `commit_id` whether this commit was the last one.
+    pub async fn commit(&self, commit: &ShardCommit) -> Result<(), StoreError> {
+        match self.engine.write(commit.to_batch()).await? {
+            Outcome::Applied => Ok(()),
+            Outcome::Refused(_) => Err(StoreError::LeaseLost(commit.shard.to_string())),
+        }
+    }
+
+    /// # Errors
+    /// `Corrupt` if the rows of the run do not make up a state.
+    pub async fn load_run(&self, shard: ShardId, key: &ExecutionKey) -> Result<Option<ExecutionState>, StoreError> {
+        let mut malformed = None;
+        for _ in 0..RUN_READS {
+            let rows = self.run_rows(shard, key).await?;
+            if rows.is_empty() {
+                return Ok(None);
+            }
+            match decode_run(key, rows) {
+                Ok(state) => return Ok(Some(state)),
+                Err(error) => malformed = Some(error),
+            }
+        }
+        let malformed = malformed.expect("a run is read at least once");
+        Err(malformed.at(format_args!("{shard}, run {key}")))
+    }
+
+    /// # Errors
+    /// `Corrupt` if the row does not decode.
+    pub async fn load_current(
+        &self,
+        shard: ShardId,
+        namespace_id: NamespaceId,
+        workflow_id: &Arc<str>,
+    ) -> Result<Option<CurrentRun>, StoreError> {
+        let range = KeyRange::prefix(keys::current(namespace_id, workflow_id));
+        let page = self.engine.read(Slice::new(shards::partition(shard), range, 1)).await?;
+        page.rows
+            .into_iter()
+            .next()
+            .map(decode_current)
+            .transpose()
+            .map_err(|bad| bad.at(format_args!("{shard}, current run of {namespace_id}/{workflow_id}")))
+    }
+
+    /// Transfer tasks after this one, from at most `limit_rows` rows; a row has all tasks of one commit.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn read_transfer(
+        &self,
+        shard: ShardId,
+        after_task_id: i64,
+        limit_rows: usize,
+    ) -> Result<QueuePage<QueuedTask<TransferTask>>, StoreError> {
+        let range = keys::transfer_after(after_task_id);
+        let page = self.engine.read(Slice::new(shards::partition(shard), range, limit_rows)).await?;
+        let mut tasks = Vec::new();
+        for row in page.rows {
+            let place = format!("{shard}, transfer queue at {:?}", row.key.last());
+            let row = decode_transfer_row(row).map_err(|bad| bad.at(place))?;
+            tasks.extend(row.into_iter().filter(|task| task.task_id > after_task_id));
+        }
+        Ok(QueuePage { tasks, has_more: page.next.is_some() })
+    }
+
+    /// Timer tasks after this one that fire before a moment.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn read_timers(
+        &self,
+        shard: ShardId,
+        after: TimerKey,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<QueuePage<QueuedTimer>, StoreError> {
+        if after.fires_at >= before {
+            return Ok(QueuePage { tasks: Vec::new(), has_more: false });
+        }
+        let range = keys::timers_between(after, before);
+        let page = self.engine.read(Slice::new(shards::partition(shard), range, limit)).await?;
+        let tasks = page.rows.into_iter().map(|row| {
+            let place = format!("{shard}, timer queue at {:?}", row.key);
+            decode_timer_row(row).map_err(|bad| bad.at(place))
+        });
+        Ok(QueuePage { tasks: tasks.collect::<Result<_, _>>()?, has_more: page.next.is_some() })
+    }
+
+    async fn run_rows(&self, shard: ShardId, key: &ExecutionKey) -> Result<Vec<Row>, StoreError> {
+        let mut slice = Slice::new(shards::partition(shard), KeyRange::prefix(keys::run(key)), RUN_PAGE);
+        let mut rows = Vec::new();
+        loop {
+            let page = self.engine.read(slice.clone()).await?;
+            rows.extend(page.rows);
+            if page.next.is_none() {
+                return Ok(rows);
+            }
+            slice.after = page.next;
+        }
+    }
+}
+
+impl QueuedTimer {
+    #[must_use]
+    pub fn timer_key(&self) -> TimerKey {
+        TimerKey { fires_at: self.fires_at, task_id: self.queued.task_id }
+    }
+}
+
+/// The version and the record of a row.
+fn into_values(row: Row) -> Decoded<(i64, Value)> {
+    let [version, data] =
+        <[Value; 2]>::try_from(row.values).map_err(|values| Malformed::new(format!("a row of {}", values.len())))?;
+    Ok((rows::bigint(&version, "version")?, data))
+}
+
+/// The last two clustering columns.
+fn place_of(row: &Row) -> Decoded<(i64, i64)> {
+    match row.key.as_slice() {
+        [.., Value::Bigint(sort_key), Value::Bigint(id)] => Ok((*sort_key, *id)),
+        key => Err(Malformed::new(format!("a row with the key {key:?}"))),
+    }
+}
+
+fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
+    let mut state = None;
+    let mut parts = rows::run::Parts::default();
+    let mut newest_item = 0;
+    for row in rows {
+        let (sort_key, id) = place_of(&row)?;
+        let (version, data) = into_values(row)?;
+        newest_item = newest_item.max(version);
+        match ItemKind::from_sort_key(sort_key) {
+            None => return Err(Malformed::new(format!("an item of unknown kind {sort_key}"))),
+            Some(ItemKind::State) => state = Some((version, rows::from_value::<record::Run>(data)?)),
+            Some(ItemKind::Started) => parts.started = Some(rows::started::decode(rows::from_value(data)?)?),
+            Some(ItemKind::Activity) => {
+                parts.activities.push((id, rows::items::decode_activity(id, rows::from_value(data)?)?));
+            }
+            Some(ItemKind::Timer) => parts.timers.push((id, rows::items::decode_timer(id, rows::from_value(data)?))),
+            Some(ItemKind::SignalRequest) => {
+                let request: record::SignalRequest = rows::from_value(data)?;
+                parts.signal_requests.push((id, request.request_id));
+            }
+            Some(ItemKind::BufferedEvent) => parts.buffered_events.push((id, rows::from_value(data)?)),
+        }
+    }
+    let (version, run) = rows::required(state, "the state row")?;
+    if newest_item > version {
+        return Err(Malformed::new(format!("the state is of version {version}, an item of {newest_item}")));
+    }
+    rows::run::decode(key.clone(), version, run, parts)
+}
+
+fn decode_current(row: Row) -> Decoded<CurrentRun> {
+    let (version, data) = into_values(row)?;
+    rows::run::decode_current(version, rows::from_value(data)?)
+}
+
+fn decode_transfer_row(row: Row) -> Decoded<Vec<QueuedTask<TransferTask>>> {
+    let (_, data) = into_values(row)?;
+    let record: record::TransferTasks = rows::from_value(data)?;
+    record.tasks.into_iter().map(rows::tasks::decode_transfer).collect()
+}
+
+fn decode_timer_row(row: Row) -> Decoded<QueuedTimer> {
+    let (fires_at, task_id) = place_of(&row)?;
+    let (_, data) = into_values(row)?;
+    let (key, task) = rows::tasks::decode_timer_task(rows::from_value(data)?)?;
+    Ok(QueuedTimer { fires_at: Timestamp(fires_at), queued: QueuedTask { task_id, key, task } })
+}

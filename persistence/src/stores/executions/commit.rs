@@ -1,0 +1,265 @@
+//! A commit: everything that the owner of a shard changes in one go, as one conditional batch.
+//!
+//! A batch may name a row only once. So the writes of one run are merged here, the later one winning, and the tasks
+//! of one queue share a row.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use prost::Message;
+use proto::everrow::record;
+use proto::temporal::api::history::v1::HistoryEvent;
+use workflow::{Activity, ChangedItems, CurrentRun, ExecutionKey, ExecutionState, NamespaceId, Timer, TransferTask};
+
+use super::keys::{self, ItemKind};
+use super::{QueuedTask, QueuedTimer, TimerKey};
+use crate::engine::{Batch, Condition, KeyRange, Row};
+use crate::stores::rows;
+use crate::stores::shards::{self, COMMIT_ID, RANGE_ID, RangeId, SHARD, ShardId, ShardRecord};
+use crate::table::Value;
+
+/// Keys and records of a small row take about this much besides what the user put into it.
+const ROW_OVERHEAD: usize = 256;
+
+/// What one batch changes. Only the lease is checked: its holder is the only writer of the partition.
+#[derive(Debug)]
+pub struct ShardCommit {
+    pub shard: ShardId,
+    pub range_id: RangeId,
+    /// Grows with each commit: tells afterwards whether this one was applied.
+    pub commit_id: i64,
+    pub runs: Vec<RunWrite>,
+    pub current: Vec<CurrentWrite>,
+    /// All rows of these runs go, even those that `runs` names.
+    pub deleted_runs: Vec<ExecutionKey>,
+    /// Ascending by task id.
+    pub transfer: Vec<QueuedTask<TransferTask>>,
+    pub timers: Vec<QueuedTimer>,
+    /// Single timers that are done, out of the order in which they are range-deleted.
+    pub fired_timers: Vec<TimerKey>,
+    /// A checkpoint.
+    pub shard_record: Option<ShardRecord>,
+    /// Transfer tasks that are done: rows go whose last task is among them.
+    pub completed_transfer: Option<RangeInclusive<i64>>,
+    pub completed_timers: Option<RangeInclusive<TimerKey>>,
+}
+
+/// One transition of a run. The same run may appear several times in a commit.
+#[derive(Debug)]
+pub struct RunWrite {
+    pub state: Arc<ExecutionState>,
+    pub changed: ChangedItems,
+}
+
+/// Names the newest run of a workflow, or with `None` forgets it.
+#[derive(Debug)]
+pub struct CurrentWrite {
+    pub namespace_id: NamespaceId,
+    pub workflow_id: Arc<str>,
+    pub run: Option<CurrentRun>,
+}
+
+/// The version that a run's first transition leaves it at.
+const FIRST_VERSION: i64 = 1;
+
+/// All writes of one run in a commit.
+struct MergedRun {
+    state: Arc<ExecutionState>,
+    is_new: bool,
+    items: BTreeMap<(ItemKind, i64), Option<Item>>,
+}
+
+enum Item {
+    Activity(Arc<Activity>),
+    Timer(Arc<Timer>),
+    SignalRequest(Arc<String>),
+    BufferedEvent(Arc<HistoryEvent>),
+}
+
+impl ShardCommit {
+    /// There is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.current.is_empty() && self.deleted_runs.is_empty() && self.shard_record.is_none()
+    }
+
+    /// Changes nothing yet.
+    #[must_use]
+    pub fn new(shard: ShardId, range_id: RangeId, commit_id: i64) -> Self {
+        Self {
+            shard,
+            range_id,
+            commit_id,
+            runs: Vec::new(),
+            current: Vec::new(),
+            deleted_runs: Vec::new(),
+            transfer: Vec::new(),
+            timers: Vec::new(),
+            fired_timers: Vec::new(),
+            shard_record: None,
+            completed_transfer: None,
+            completed_timers: None,
+        }
+    }
+
+    pub(super) fn to_batch(&self) -> Batch {
+        let mut batch = Batch::new(shards::partition(self.shard));
+        let equals = Some(Value::Bigint(self.range_id.0));
+        batch.conditions.push(Condition::Static { column: RANGE_ID, equals });
+        batch.statics.push((COMMIT_ID, Value::Bigint(self.commit_id)));
+        if let Some(record) = &self.shard_record {
+            batch.statics.push((SHARD, record.to_value()));
+        }
+        put_runs(&mut batch, &self.runs, &self.deleted_runs);
+        put_current(&mut batch, &self.current);
+        put_transfer(&mut batch, &self.transfer);
+        batch.puts.extend(self.timers.iter().map(timer_row));
+        batch.deletes.extend(self.fired_timers.iter().copied().map(keys::timer));
+        batch.range_deletes.extend(self.completed_transfer.iter().map(keys::transfer_range));
+        batch.range_deletes.extend(self.completed_timers.iter().map(keys::timer_range));
+        batch
+    }
+}
+
+impl RunWrite {
+    /// How many bytes it adds to a batch, near enough to bound one.
+    #[must_use]
+    pub fn size_estimate(&self) -> usize {
+        let state = &self.state;
+        let mut size = 2 * ROW_OVERHEAD + state.memo.encoded_len() + state.search_attributes.encoded_len();
+        if state.unrecorded.db_record_version == FIRST_VERSION {
+            size += ROW_OVERHEAD
+                + state.started.again.as_ref().map_or(0, |again| {
+                    again.input.as_ref().map_or(0, Message::encoded_len)
+                        + again.header.as_ref().map_or(0, Message::encoded_len)
+                        + again.last_completion_result.as_ref().map_or(0, Message::encoded_len)
+                        + again.memo.as_ref().map_or(0, Message::encoded_len)
+                        + again.search_attributes.as_ref().map_or(0, Message::encoded_len)
+                });
+        }
+        let ChangedItems { activities, timers, signal_request_ids, buffered_events } = &self.changed;
+        size += ROW_OVERHEAD * (activities.len() + timers.len() + signal_request_ids.len() + buffered_events.len());
+        for activity in activities.iter().filter_map(|(_, activity)| activity.as_ref()) {
+            let progress = &activity.unrecorded;
+            size += progress.heartbeat_details.as_ref().map_or(0, Message::encoded_len)
+                + progress.last_failure.as_ref().map_or(0, Message::encoded_len);
+        }
+        for event in buffered_events.iter().filter_map(|(_, event)| event.as_ref()) {
+            size += event.encoded_len();
+        }
+        size
+    }
+}
+
+fn put_runs(batch: &mut Batch, runs: &[RunWrite], deleted: &[ExecutionKey]) {
+    let mut merged = merge(runs);
+    for key in deleted {
+        merged.remove(key);
+        batch.range_deletes.push(KeyRange::prefix(keys::run(key)));
+    }
+    for (key, run) in merged {
+        run.put(&key, batch);
+    }
+}
+
+fn merge(runs: &[RunWrite]) -> BTreeMap<ExecutionKey, MergedRun> {
+    let mut merged: BTreeMap<ExecutionKey, MergedRun> = BTreeMap::new();
+    for RunWrite { state, changed } in runs {
+        let version = state.unrecorded.db_record_version;
+        assert!(version >= FIRST_VERSION, "run {} is written at version {version}", state.key);
+        let run = match merged.get_mut(&state.key) {
+            Some(run) => {
+                let earlier = run.state.unrecorded.db_record_version;
+                assert!(version > earlier, "run {} is written at {version} after {earlier}", state.key);
+                run.state = Arc::clone(state);
+                run
+            }
+            None => merged.entry(state.key.clone()).or_insert(MergedRun {
+                state: Arc::clone(state),
+                is_new: version == FIRST_VERSION,
+                items: BTreeMap::new(),
+            }),
+        };
+        run.change(changed);
+    }
+    merged
+}
+
+impl MergedRun {
+    fn change(&mut self, changed: &ChangedItems) {
+        let ChangedItems { activities, timers, signal_request_ids, buffered_events } = changed;
+        self.change_items(ItemKind::Activity, activities, Item::Activity);
+        self.change_items(ItemKind::Timer, timers, Item::Timer);
+        self.change_items(ItemKind::SignalRequest, signal_request_ids, Item::SignalRequest);
+        self.change_items(ItemKind::BufferedEvent, buffered_events, Item::BufferedEvent);
+    }
+
+    fn change_items<V>(&mut self, kind: ItemKind, changed: &[(i64, Option<Arc<V>>)], item: fn(Arc<V>) -> Item) {
+        for (id, change) in changed {
+            self.items.insert((kind, *id), change.clone().map(item));
+        }
+    }
+
+    fn put(self, key: &ExecutionKey, batch: &mut Batch) {
+        let version = self.state.unrecorded.db_record_version;
+        let mut put = |kind, id, data| {
+            let values = vec![Value::Bigint(version), data];
+            batch.puts.push(Row { key: keys::item(key, kind, id), values });
+        };
+        put(ItemKind::State, 0, rows::to_value(&rows::run::encode(&self.state)));
+        if self.is_new {
+            put(ItemKind::Started, 0, rows::to_value(&rows::started::encode(&self.state.started)));
+        }
+        for ((kind, id), item) in self.items {
+            match item {
+                Some(item) => put(kind, id, item.to_value()),
+                // What was born and died in this batch never had a row: no tombstone for it.
+                None if self.is_new => {}
+                None => batch.deletes.push(keys::item(key, kind, id)),
+            }
+        }
+    }
+}
+
+impl Item {
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Activity(activity) => rows::to_value(&rows::items::encode_activity(activity)),
+            Self::Timer(timer) => rows::to_value(&rows::items::encode_timer(timer)),
+            Self::SignalRequest(id) => rows::to_value(&record::SignalRequest { request_id: id.as_ref().clone() }),
+            Self::BufferedEvent(event) => rows::to_value(event.as_ref()),
+        }
+    }
+}
+
+fn put_current(batch: &mut Batch, writes: &[CurrentWrite]) {
+    let mut newest = BTreeMap::new();
+    for CurrentWrite { namespace_id, workflow_id, run } in writes {
+        newest.insert((*namespace_id, workflow_id), run);
+    }
+    for ((namespace_id, workflow_id), run) in newest {
+        let key = keys::current(namespace_id, workflow_id);
+        match run {
+            Some(run) => {
+                let values = vec![Value::Bigint(run.version), rows::to_value(&rows::run::encode_current(run))];
+                batch.puts.push(Row { key, values });
+            }
+            None => batch.deletes.push(key),
+        }
+    }
+}
+
+/// The row is named by its last task: a range delete up to the ack level then never drops a task that is not done.
+fn put_transfer(batch: &mut Batch, tasks: &[QueuedTask<TransferTask>]) {
+    let Some(last) = tasks.last() else { return };
+    assert!(tasks.is_sorted_by(|one, next| one.task_id < next.task_id), "transfer tasks are not in order");
+    let record = record::TransferTasks { tasks: tasks.iter().map(rows::tasks::encode_transfer).collect() };
+    let values = vec![Value::Bigint(0), rows::to_value(&record)];
+    batch.puts.push(Row { key: keys::transfer(last.task_id), values });
+}
+
+fn timer_row(timer: &QueuedTimer) -> Row {
+    let record = rows::tasks::encode_timer_task(&timer.queued.key, &timer.queued.task);
+    Row { key: keys::timer(timer.timer_key()), values: vec![Value::Bigint(0), rows::to_value(&record)] }
+}

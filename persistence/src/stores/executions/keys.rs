@@ -1,0 +1,112 @@
+//! Where rows of a shard's partition are: their clustering keys, made and read in one place.
+
+use std::ops::{Bound, RangeInclusive};
+use std::sync::Arc;
+
+use uuid::Uuid;
+use workflow::{ExecutionKey, NamespaceId, Timestamp};
+
+use super::TimerKey;
+use crate::engine::KeyRange;
+use crate::table::Value;
+
+/// What a row is: the first clustering column. The numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowKind {
+    /// Which run of a workflow is the newest.
+    Current = 1,
+    /// The state of a run, or one of its items.
+    Run = 2,
+    TransferQueue = 3,
+    TimerQueue = 4,
+}
+
+/// What a row of a run is: its `sort_key`. The numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ItemKind {
+    State = 0,
+    /// How the run was started.
+    Started = 1,
+    Activity = 2,
+    Timer = 3,
+    SignalRequest = 4,
+    BufferedEvent = 5,
+}
+
+impl ItemKind {
+    pub(super) fn from_sort_key(sort_key: i64) -> Option<Self> {
+        [Self::State, Self::Started, Self::Activity, Self::Timer, Self::SignalRequest, Self::BufferedEvent]
+            .into_iter()
+            .find(|kind| *kind as i64 == sort_key)
+    }
+}
+
+pub(super) fn current(namespace_id: NamespaceId, workflow_id: &Arc<str>) -> Vec<Value> {
+    let mut key = workflow(RowKind::Current, namespace_id, workflow_id);
+    key.extend([Value::Uuid(Uuid::nil()), Value::Bigint(0), Value::Bigint(0)]);
+    key
+}
+
+/// The prefix that all rows of a run have.
+pub(super) fn run(key: &ExecutionKey) -> Vec<Value> {
+    let mut prefix = workflow(RowKind::Run, key.namespace_id, &key.workflow_id);
+    prefix.push(Value::Uuid(key.run_id.0));
+    prefix
+}
+
+pub(super) fn item(key: &ExecutionKey, kind: ItemKind, id: i64) -> Vec<Value> {
+    let mut row = run(key);
+    row.extend([Value::Bigint(kind as i64), Value::Bigint(id)]);
+    row
+}
+
+pub(super) fn transfer(last_task_id: i64) -> Vec<Value> {
+    queue(RowKind::TransferQueue, 0, last_task_id)
+}
+
+pub(super) fn timer(key: TimerKey) -> Vec<Value> {
+    queue(RowKind::TimerQueue, key.fires_at.0, key.task_id)
+}
+
+pub(super) fn transfer_range(rows: &RangeInclusive<i64>) -> KeyRange {
+    KeyRange { lower: Bound::Included(transfer(*rows.start())), upper: Bound::Included(transfer(*rows.end())) }
+}
+
+pub(super) fn transfer_after(task_id: i64) -> KeyRange {
+    let all = shard_queue(RowKind::TransferQueue);
+    KeyRange { lower: Bound::Excluded(transfer(task_id)), upper: Bound::Included(all) }
+}
+
+pub(super) fn timer_range(rows: &RangeInclusive<TimerKey>) -> KeyRange {
+    KeyRange { lower: Bound::Included(timer(*rows.start())), upper: Bound::Included(timer(*rows.end())) }
+}
+
+pub(super) fn timers_between(after: TimerKey, before: Timestamp) -> KeyRange {
+    let mut upper = shard_queue(RowKind::TimerQueue);
+    upper.push(Value::Bigint(before.0));
+    KeyRange { lower: Bound::Excluded(timer(after)), upper: Bound::Excluded(upper) }
+}
+
+fn workflow(kind: RowKind, namespace_id: NamespaceId, workflow_id: &Arc<str>) -> Vec<Value> {
+    let mut key = Vec::with_capacity(6);
+    key.extend([Value::Int(kind as i32), Value::Uuid(namespace_id.0), Value::Text(Arc::clone(workflow_id))]);
+    key
+}
+
+fn queue(kind: RowKind, sort_key: i64, id: i64) -> Vec<Value> {
+    let mut key = shard_queue(kind);
+    key.extend([Value::Bigint(sort_key), Value::Bigint(id)]);
+    key
+}
+
+/// A queue belongs to the shard, not to a workflow: its rows have no names of one.
+fn shard_queue(kind: RowKind) -> Vec<Value> {
+    let mut key = Vec::with_capacity(6);
+    key.extend([
+        Value::Int(kind as i32),
+        Value::Uuid(Uuid::nil()),
+        Value::Text(Arc::from("")),
+        Value::Uuid(Uuid::nil()),
+    ]);
+    key
+}

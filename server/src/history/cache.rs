@@ -1,0 +1,164 @@
+//! Executions in memory, one lock each. A run has at most one slot, however many ask for it, and a slot with a commit
+//! in flight is never forgotten: the commit holds it.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use moka::sync::Cache;
+use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId};
+
+use super::events::RecentEvents;
+
+/// A run as the shard's owner knows it.
+#[derive(Default)]
+pub(crate) struct Slot {
+    /// The one async lock of the server: held for a decision and for loading, never for a commit.
+    pub(crate) execution: tokio::sync::Mutex<Execution>,
+    weight: AtomicU32,
+}
+
+#[derive(Default)]
+pub(crate) struct Execution {
+    /// `None` until it is loaded.
+    pub(crate) state: Option<Arc<ExecutionState>>,
+    /// The submission that brought it to this state; whoever tells of the state first waits for its commit.
+    pub(crate) submitted: u64,
+    pub(crate) recent: RecentEvents,
+}
+
+/// The newest run of a workflow id.
+#[derive(Default)]
+pub(crate) struct CurrentSlot {
+    /// Starts of one workflow id come one after the other.
+    pub(crate) starting: tokio::sync::Mutex<()>,
+    known: Mutex<Known>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) enum Known {
+    #[default]
+    Unread,
+    Absent,
+    Run(CurrentRun),
+}
+
+impl CurrentSlot {
+    pub(crate) fn known(&self) -> Known {
+        self.known.lock().expect("nobody panics while holding it").clone()
+    }
+
+    /// What a decision made of it. Always newer than what the store tells.
+    pub(crate) fn set(&self, run: CurrentRun) {
+        *self.known.lock().expect("nobody panics while holding it") = Known::Run(run);
+    }
+
+    /// What the store told, unless a decision was quicker.
+    pub(crate) fn fill(&self, run: Option<CurrentRun>) -> Known {
+        let mut known = self.known.lock().expect("nobody panics while holding it");
+        if matches!(*known, Known::Unread) {
+            *known = run.map_or(Known::Absent, Known::Run);
+        }
+        known.clone()
+    }
+}
+
+/// Executions that stay in memory, weighed in bytes, over all shards of the node.
+#[derive(Clone)]
+pub(crate) struct HotExecutions {
+    cache: Cache<(u64, ExecutionKey), Arc<Slot>>,
+}
+
+impl HotExecutions {
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        let weigh = |_: &(u64, ExecutionKey), slot: &Arc<Slot>| slot.weight.load(Ordering::Relaxed);
+        Self { cache: Cache::builder().max_capacity(bytes_max).weigher(weigh).build() }
+    }
+}
+
+/// The slots of one shard under one lease.
+pub(crate) struct Slots {
+    /// Tells this lease's slots from those of an earlier one that moka still holds.
+    generation: u64,
+    hot: HotExecutions,
+    runs: Live<ExecutionKey, Slot>,
+    currents: Live<(NamespaceId, Arc<str>), CurrentSlot>,
+}
+
+impl Slots {
+    pub(crate) fn new(generation: u64, hot: HotExecutions) -> Self {
+        Self { generation, hot, runs: Live::default(), currents: Live::default() }
+    }
+
+    pub(crate) fn run(&self, key: &ExecutionKey) -> Arc<Slot> {
+        // Asking moka counts as a use, which keeps busy runs in.
+        let hot = self.hot.cache.get(&(self.generation, key.clone()));
+        hot.unwrap_or_else(|| self.runs.get_or_default(key))
+    }
+
+    pub(crate) fn current(&self, namespace_id: NamespaceId, workflow_id: &Arc<str>) -> Arc<CurrentSlot> {
+        self.currents.get_or_default(&(namespace_id, Arc::clone(workflow_id)))
+    }
+
+    /// Keeps the slot in memory for as long as the cache has room for its bytes.
+    pub(crate) fn keep(&self, key: &ExecutionKey, slot: &Arc<Slot>, bytes: usize) {
+        slot.weight.store(u32::try_from(bytes).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.hot.cache.insert((self.generation, key.clone()), Arc::clone(slot));
+    }
+
+    /// Keeps a slot that was only read; its weight was set when it was last changed, or is that of a small run.
+    pub(crate) fn touch(&self, key: &ExecutionKey, slot: &Arc<Slot>) {
+        if slot.weight.load(Ordering::Relaxed) == 0 {
+            self.keep(key, slot, READ_WEIGHT);
+        }
+    }
+
+    /// Runs in memory now.
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
+    }
+}
+
+/// Taken for the weight of a run that was loaded and not changed yet.
+const READ_WEIGHT: usize = 2048;
+
+/// At most one value per key for as long as anybody holds it.
+struct Live<K, V> {
+    entries: Mutex<Entries<K, V>>,
+}
+
+struct Entries<K, V> {
+    all: HashMap<K, Weak<V>>,
+    /// Dead entries are swept out when the map has grown to this; so a sweep costs each insertion a constant.
+    sweep_at: usize,
+}
+
+const SWEEP_MIN: usize = 1024;
+
+impl<K, V> Default for Live<K, V> {
+    fn default() -> Self {
+        Self { entries: Mutex::new(Entries { all: HashMap::new(), sweep_at: SWEEP_MIN }) }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Default> Live<K, V> {
+    fn get_or_default(&self, key: &K) -> Arc<V> {
+        let mut entries = self.entries.lock().expect("nobody panics while holding it");
+        if let Some(value) = entries.all.get(key).and_then(Weak::upgrade) {
+            return value;
+        }
+        if entries.all.len() >= entries.sweep_at {
+            entries.all.retain(|_, value| value.strong_count() > 0);
+            entries.sweep_at = SWEEP_MIN.max(2 * entries.all.len());
+        }
+        let value = Arc::new(V::default());
+        entries.all.insert(key.clone(), Arc::downgrade(&value));
+        value
+    }
+
+    fn len(&self) -> usize {
+        let entries = self.entries.lock().expect("nobody panics while holding it");
+        entries.all.values().filter(|value| value.strong_count() > 0).count()
+    }
+}

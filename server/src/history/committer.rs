@@ -1,0 +1,328 @@
+//! The group committer: one per shard, at most one conditional batch in flight. Whatever waits joins the next batch.
+//! The only caller of the store's `commit`.
+//!
+//! A batch is never half a success: either all of it is durable, or the shard is given up and everything in memory with
+//! it, so nothing can be built on a change that never happened.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use persistence::error::StoreError;
+use persistence::stores::Stores;
+use persistence::stores::executions::{CurrentWrite, QueuedTask, QueuedTimer, RunWrite, ShardCommit};
+use persistence::stores::shards::{Acquired, Claim, RangeId, ShardId};
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tracing::warn;
+use workflow::{ChangedItems, ExecutionKey, ExecutionState, Task};
+
+use super::cache::{CurrentSlot, Slot};
+use super::config::HistoryConfig;
+use super::identity::IdClock;
+use super::queues::Queues;
+use super::waiters::Waiters;
+use crate::env::Env;
+
+/// How often a write that certainly failed is tried again before the shard is given up.
+const TRIES_MAX: u32 = 12;
+const BACKOFF_FIRST: Duration = Duration::from_millis(10);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// What one caller wants to be durable: one run, or two that change together.
+pub(crate) struct Submission {
+    pub(crate) runs: Vec<RunCommit>,
+    pub(crate) current: Option<CurrentCommit>,
+}
+
+pub(crate) struct RunCommit {
+    /// Held until the commit is durable, so that nobody loads the run from a store that does not have it yet.
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) state: Arc<ExecutionState>,
+    pub(crate) changed: ChangedItems,
+    pub(crate) tasks: Vec<Task>,
+    /// The history node that this state names: under way since the submission, durable before the batch is sent.
+    pub(crate) append: Option<JoinHandle<Result<(), StoreError>>>,
+    pub(crate) bytes: usize,
+}
+
+pub(crate) struct CurrentCommit {
+    /// Held like a run's slot.
+    pub(crate) slot: Arc<CurrentSlot>,
+    pub(crate) write: CurrentWrite,
+}
+
+/// Why a shard stopped committing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum Closed {
+    #[error("the shard moved to another owner")]
+    LeaseLost,
+    /// Nothing of what was waiting is durable.
+    #[error("the shard was given up: {0}")]
+    GivenUp(String),
+    /// Even that could not be found out.
+    #[error("the shard was given up with a commit of unknown outcome: {0}")]
+    Unresolved(String),
+    #[error("the shard is shutting down")]
+    Shutdown,
+}
+
+/// What is durable so far.
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    durable: u64,
+    closed: Option<Closed>,
+}
+
+/// The callers' side.
+pub(crate) struct Committer {
+    sender: mpsc::Sender<Submission>,
+    /// Also orders the sends: a submission's number is its place in the line.
+    submitted: Mutex<u64>,
+    progress: watch::Sender<Progress>,
+}
+
+/// A place in the line, taken before a decision so that the decision can be kept without waiting.
+pub(crate) type Permit<'a> = mpsc::Permit<'a, Submission>;
+
+impl Committer {
+    pub(crate) async fn reserve(&self) -> Result<Permit<'_>, Closed> {
+        self.sender.reserve().await.map_err(|_| self.closed())
+    }
+
+    /// Never waits. The number names the submission to `durable`.
+    pub(crate) fn submit(&self, permit: Permit<'_>, submission: Submission) -> u64 {
+        let mut submitted = self.submitted.lock().expect("nobody panics while holding it");
+        *submitted += 1;
+        permit.send(submission);
+        *submitted
+    }
+
+    /// Returns once the submission, and all before it, can no longer be lost.
+    pub(crate) async fn durable(&self, submission: u64) -> Result<(), Closed> {
+        let mut progress = self.progress.subscribe();
+        let reached = |progress: &Progress| progress.durable >= submission || progress.closed.is_some();
+        let seen = progress.wait_for(reached).await.map_err(|_| Closed::Shutdown)?;
+        // What was durable before the end stays durable.
+        if seen.durable >= submission { Ok(()) } else { Err(seen.closed.clone().unwrap_or(Closed::Shutdown)) }
+    }
+
+    /// Returns when the shard has stopped committing.
+    pub(crate) async fn ended(&self) -> Closed {
+        let mut progress = self.progress.subscribe();
+        let seen = progress.wait_for(|progress| progress.closed.is_some()).await;
+        seen.ok().and_then(|progress| progress.closed.clone()).unwrap_or(Closed::Shutdown)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.progress.borrow().closed.is_none()
+    }
+
+    fn closed(&self) -> Closed {
+        self.progress.borrow().closed.clone().unwrap_or(Closed::Shutdown)
+    }
+}
+
+/// The loop's side: the one writer of the shard's partition.
+pub(crate) struct CommitLoop {
+    pub(crate) shard_id: ShardId,
+    pub(crate) range_id: RangeId,
+    pub(crate) claim: Claim,
+    pub(crate) env: Env,
+    pub(crate) stores: Stores,
+    pub(crate) ids: Arc<IdClock>,
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) config: Arc<HistoryConfig>,
+}
+
+/// Submissions that go into one batch.
+struct Gathered {
+    submissions: Vec<Submission>,
+    /// The line ends here: the shard is closing.
+    is_last: bool,
+}
+
+impl CommitLoop {
+    /// Runs until the shard is closed: by `stop`, or because the lease or the store is lost.
+    pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> (Committer, JoinHandle<()>) {
+        let (sender, receiver) = mpsc::channel(self.config.waiting_transitions);
+        let (progress, _) = watch::channel(Progress::default());
+        let task = tokio::spawn(self.run(receiver, progress.clone(), stop));
+        (Committer { sender, submitted: Mutex::new(0), progress }, task)
+    }
+
+    async fn run(
+        mut self,
+        mut receiver: mpsc::Receiver<Submission>,
+        progress: watch::Sender<Progress>,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let closed = loop {
+            let gathered = self.gather(&mut receiver, &mut stop).await;
+            let count = gathered.submissions.len() as u64;
+            match self.commit(gathered.submissions).await {
+                Ok(runs) => {
+                    progress.send_modify(|progress| progress.durable += count);
+                    runs.iter().for_each(|key| self.waiters.wake(key));
+                }
+                Err(closed) => break closed,
+            }
+            if gathered.is_last {
+                break Closed::Shutdown;
+            }
+        };
+        receiver.close();
+        progress.send_modify(|progress| progress.closed = Some(closed));
+        self.waiters.wake_all();
+    }
+
+    /// Waits for one submission and takes with it whatever else is there, within the bounds of a batch.
+    async fn gather(&self, receiver: &mut mpsc::Receiver<Submission>, stop: &mut watch::Receiver<bool>) -> Gathered {
+        let mut submissions = Vec::new();
+        let mut bytes = 0;
+        let first = tokio::select! {
+            biased;
+            submission = receiver.recv() => submission,
+            () = self.queues.checkpoint_wanted() => return Gathered { submissions, is_last: false },
+            () = stopped(stop) => {
+                receiver.close();
+                receiver.recv().await
+            }
+        };
+        let mut next = first;
+        while let Some(submission) = next.take() {
+            bytes += submission.runs.iter().map(|run| run.bytes).sum::<usize>();
+            submissions.push(submission);
+            if submissions.len() < self.config.batch_transitions && bytes < self.config.batch_bytes {
+                next = receiver.try_recv().ok();
+            }
+        }
+        let is_last = receiver.is_closed() && receiver.is_empty();
+        Gathered { submissions, is_last }
+    }
+
+    /// Makes the submissions durable and sets their tasks going. Returns the runs whose history grew.
+    async fn commit(&mut self, mut submissions: Vec<Submission>) -> Result<Vec<ExecutionKey>, Closed> {
+        if self.ids.is_running_out(self.range_id) {
+            self.renew_lease().await?;
+        }
+        for run in submissions.iter_mut().flat_map(|submission| &mut submission.runs) {
+            let Some(append) = run.append.take() else { continue };
+            let appended = append.await.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())));
+            appended.map_err(|error| Closed::GivenUp(error.to_string()))?;
+        }
+        let runs = submissions.iter().flat_map(|submission| &submission.runs).map(|run| run.state.key.clone()).collect();
+        let (mut commit, held) = self.prepare(submissions);
+        if commit.is_empty() {
+            return Ok(runs);
+        }
+        self.write(&mut commit).await?;
+        self.queues.committed(commit);
+        drop(held);
+        Ok(runs)
+    }
+
+    /// One batch of many submissions. Ids of queue tasks are given out here, so that their order is the commits' order.
+    fn prepare(&self, submissions: Vec<Submission>) -> (ShardCommit, Vec<(Arc<Slot>, Option<Arc<CurrentSlot>>)>) {
+        let mut held = Vec::new();
+        let mut commit = ShardCommit::new(self.shard_id, self.range_id, self.ids.take(1));
+        // First, so that no timer of this very commit is put below the level that it writes.
+        self.queues.add_checkpoint(&mut commit, self.env.now(), submissions.is_empty());
+        for submission in submissions {
+            let current = submission.current.map(|current| {
+                commit.current.push(current.write);
+                current.slot
+            });
+            for run in submission.runs {
+                for task in run.tasks {
+                    self.enqueue(&mut commit, &run.state.key, task);
+                }
+                commit.runs.push(RunWrite { state: run.state, changed: run.changed });
+                held.push((run.slot, current.clone()));
+            }
+        }
+        (commit, held)
+    }
+
+    fn enqueue(&self, commit: &mut ShardCommit, key: &ExecutionKey, task: Task) {
+        let (task_id, key) = (self.ids.take(1), key.clone());
+        match task {
+            Task::Transfer(task) => commit.transfer.push(QueuedTask { task_id, key, task }),
+            Task::Timer { fires_at, task } => {
+                // Nothing is put below the level that a checkpoint may already have passed: it would not be found.
+                let fires_at = fires_at.max(self.queues.timer_floor());
+                commit.timers.push(QueuedTimer { fires_at, queued: QueuedTask { task_id, key, task } });
+            }
+        }
+    }
+
+    /// Writes until it is known what happened.
+    async fn write(&mut self, commit: &mut ShardCommit) -> Result<(), Closed> {
+        let mut tries = Tries::default();
+        loop {
+            let error = match self.stores.executions.commit(commit).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            match error {
+                StoreError::LeaseLost(_) => return Err(Closed::LeaseLost),
+                StoreError::Unavailable(_) => tries.wait(&self.env, &error).await?,
+                StoreError::OutcomeUnknown(_) => {
+                    warn!(shard = self.shard_id.0, %error, "a commit's outcome is unknown; taking the lease again to find out");
+                    // The new lease settles the write in flight: with one batch at a time, the commit id tells which.
+                    let acquired = self.renew_lease().await.map_err(unresolved)?;
+                    if acquired.commit_id == commit.commit_id {
+                        return Ok(());
+                    }
+                    commit.range_id = self.range_id;
+                }
+                StoreError::Refused(_) | StoreError::Corrupt(_) => return Err(Closed::GivenUp(error.to_string())),
+            }
+        }
+    }
+
+    async fn renew_lease(&mut self) -> Result<Acquired, Closed> {
+        let mut tries = Tries::default();
+        loop {
+            match self.stores.shards.reacquire(self.shard_id, self.range_id, self.claim.clone()).await {
+                Ok(acquired) => {
+                    self.range_id = acquired.range_id;
+                    self.ids.advance_to(acquired.range_id);
+                    return Ok(acquired);
+                }
+                Err(StoreError::LeaseLost(_)) => return Err(Closed::LeaseLost),
+                Err(error) => tries.wait(&self.env, &error).await?,
+            }
+        }
+    }
+}
+
+/// Returns once the node stops.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A dropped sender stops it too.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The lease is gone while a batch is in flight: the new owner settled it, and only it knows how.
+fn unresolved(closed: Closed) -> Closed {
+    Closed::Unresolved(closed.to_string())
+}
+
+/// A bounded number of tries with a growing pause.
+#[derive(Default)]
+struct Tries {
+    made: u32,
+}
+
+impl Tries {
+    async fn wait(&mut self, env: &Env, error: &StoreError) -> Result<(), Closed> {
+        self.made += 1;
+        if self.made >= TRIES_MAX {
+            return Err(Closed::GivenUp(error.to_string()));
+        }
+        let pause = BACKOFF_FIRST.saturating_mul(1 << self.made).min(BACKOFF_MAX);
+        tokio::time::sleep(env.jittered(pause)).await;
+        Ok(())
+    }
+}

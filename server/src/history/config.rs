@@ -1,0 +1,36 @@
+//! Settings of the history service.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HistoryConfig {
+    /// Ceiling of the cache of executions, in bytes, over all shards of the node.
+    pub cache_bytes: u64,
+    /// Recent event batches kept with each cached execution, in bytes, so that young runs are read from memory.
+    pub recent_events_bytes: usize,
+    /// Transitions in one commit. More would make the first of them wait for the last.
+    pub batch_transitions: usize,
+    /// Bytes in one commit. Cassandra refuses a mutation of half a commit-log segment (16 MiB by default).
+    pub batch_bytes: usize,
+    /// Transitions waiting on a shard; callers beyond it wait their turn.
+    pub waiting_transitions: usize,
+    /// Queue tasks that one shard keeps in memory, per queue; the rest is read from the store later.
+    pub queue_tasks_in_memory: usize,
+    /// Queue tasks executed at once, over all shards of the node.
+    pub task_pool_size: usize,
+}
+
+impl Default for HistoryConfig {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 256 << 20,
+            recent_events_bytes: 64 << 10,
+            batch_transitions: 128,
+            batch_bytes: 2 << 20,
+            waiting_transitions: 4096,
+            queue_tasks_in_memory: 20_000,
+            task_pool_size: 128,
+        }
+    }
+}

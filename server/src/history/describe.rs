@@ -1,0 +1,134 @@
+//! Describing a run: its state in the words of the public API. Pure.
+
+use std::time::Duration;
+
+use proto::temporal::api::common::v1::{ActivityType, WorkflowExecution, WorkflowType};
+use proto::temporal::api::enums::v1::{
+    PendingActivityState, PendingWorkflowTaskState, TaskQueueKind, WorkflowExecutionStatus,
+};
+use proto::temporal::api::sdk::v1::UserMetadata;
+use proto::temporal::api::taskqueue::v1::TaskQueue;
+use proto::temporal::api::workflow::v1::{
+    PendingActivityInfo, PendingWorkflowTaskInfo, WorkflowExecutionConfig, WorkflowExecutionExtendedInfo,
+    WorkflowExecutionInfo,
+};
+use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
+use workflow::{Activity, EventId, ExecutionState, Status, Timestamp, WorkflowTask};
+
+pub(crate) fn describe(state: &ExecutionState, user_metadata: Option<UserMetadata>) -> DescribeWorkflowExecutionResponse {
+    let started = &state.started;
+    DescribeWorkflowExecutionResponse {
+        execution_config: Some(WorkflowExecutionConfig {
+            task_queue: Some(normal_queue(&started.task_queue)),
+            workflow_execution_timeout: Some(proto_duration(started.execution_timeout.unwrap_or_default())),
+            workflow_run_timeout: Some(proto_duration(started.run_timeout.unwrap_or_default())),
+            default_workflow_task_timeout: Some(proto_duration(started.task_timeout)),
+            user_metadata,
+        }),
+        workflow_execution_info: Some(execution_info(state)),
+        pending_activities: state.activities.iter().map(|(_, activity)| pending_activity(activity)).collect(),
+        pending_workflow_task: pending_workflow_task(&state.workflow_task),
+        workflow_extended_info: Some(WorkflowExecutionExtendedInfo {
+            execution_expiration_time: started.execution_expires_at.map(Into::into),
+            run_expiration_time: started.run_expires_at.map(Into::into),
+            original_start_time: Some(started.started_at.into()),
+            cancel_requested: state.cancel_requested.is_some(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
+    let (key, started) = (&state.key, &state.started);
+    let execution = WorkflowExecution { workflow_id: key.workflow_id.to_string(), run_id: key.run_id.to_string() };
+    let executes_at = started.started_at + started.first_task_backoff;
+    let parent = started.parent.as_ref();
+    let root = parent.and_then(|parent| parent.root.clone()).unwrap_or_else(|| execution.clone());
+    WorkflowExecutionInfo {
+        r#type: Some(WorkflowType { name: started.workflow_type.clone() }),
+        start_time: Some(started.started_at.into()),
+        close_time: state.closed.as_ref().map(|closed| closed.at.into()),
+        execution_duration: state.closed.as_ref().map(|closed| proto_duration(closed.at.since(executes_at))),
+        status: public_status(state.status).into(),
+        history_length: state.next_event_id.0 - EventId::FIRST.0,
+        parent_namespace_id: parent.map(|parent| parent.namespace_id.to_string()).unwrap_or_default(),
+        parent_execution: parent.map(|parent| parent.execution.clone()),
+        execution_time: Some(executes_at.into()),
+        memo: Some(state.memo.as_ref().clone()),
+        search_attributes: Some(state.search_attributes.as_ref().clone()),
+        task_queue: started.task_queue.clone(),
+        state_transition_count: state.unrecorded.db_record_version,
+        history_size_bytes: state.history_size,
+        root_execution: Some(root),
+        first_run_id: started.first_run_id.to_string(),
+        priority: started.priority.clone(),
+        execution: Some(execution),
+        ..Default::default()
+    }
+}
+
+fn pending_activity(activity: &Activity) -> PendingActivityInfo {
+    let progress = &activity.unrecorded;
+    let state = match (&progress.started, activity.cancel_requested_event_id) {
+        (Some(_), Some(_)) => PendingActivityState::CancelRequested,
+        (Some(_), None) => PendingActivityState::Started,
+        (None, _) => PendingActivityState::Scheduled,
+    };
+    let policy = activity.retry_policy.as_ref();
+    let expires_at = activity.schedule_to_close_timeout.map(|timeout| activity.scheduled_at + timeout);
+    PendingActivityInfo {
+        activity_id: activity.activity_id.clone(),
+        activity_type: Some(ActivityType { name: activity.activity_type.clone() }),
+        state: state.into(),
+        heartbeat_details: progress.heartbeat_details.clone(),
+        last_heartbeat_time: progress.last_heartbeat_at.map(Into::into),
+        last_started_time: progress.started.as_ref().map(|attempt| attempt.at.into()),
+        attempt: progress.attempt,
+        maximum_attempts: policy.map_or(0, |policy| policy.maximum_attempts),
+        scheduled_time: Some(progress.attempt_scheduled_at.into()),
+        expiration_time: expires_at.filter(|at| *at < Timestamp(i64::MAX)).map(Into::into),
+        last_failure: progress.last_failure.clone(),
+        last_worker_identity: progress.last_worker_identity.clone(),
+        priority: activity.priority.clone(),
+        ..Default::default()
+    }
+}
+
+fn pending_workflow_task(task: &WorkflowTask) -> Option<PendingWorkflowTaskInfo> {
+    let (scheduled, running) = match task {
+        WorkflowTask::None => return None,
+        WorkflowTask::Scheduled(scheduled) => (scheduled, None),
+        WorkflowTask::Running(scheduled, running) => (scheduled, Some(running)),
+    };
+    let state = running.map_or(PendingWorkflowTaskState::Scheduled, |_| PendingWorkflowTaskState::Started);
+    Some(PendingWorkflowTaskInfo {
+        state: state.into(),
+        scheduled_time: Some(scheduled.at.into()),
+        original_scheduled_time: Some(scheduled.first_scheduled_at.into()),
+        started_time: running.map(|running| running.at.into()),
+        attempt: scheduled.attempt,
+        ..Default::default()
+    })
+}
+
+pub(crate) fn public_status(status: Status) -> WorkflowExecutionStatus {
+    match status {
+        Status::Running => WorkflowExecutionStatus::Running,
+        Status::Completed => WorkflowExecutionStatus::Completed,
+        Status::Failed => WorkflowExecutionStatus::Failed,
+        Status::Canceled => WorkflowExecutionStatus::Canceled,
+        Status::Terminated => WorkflowExecutionStatus::Terminated,
+        Status::ContinuedAsNew => WorkflowExecutionStatus::ContinuedAsNew,
+        Status::TimedOut => WorkflowExecutionStatus::TimedOut,
+    }
+}
+
+pub(crate) fn normal_queue(name: &str) -> TaskQueue {
+    TaskQueue { name: name.to_owned(), kind: TaskQueueKind::Normal.into(), normal_name: String::new() }
+}
+
+/// Longer than the API can say is as long as it can say.
+pub(crate) fn proto_duration(span: Duration) -> prost_types::Duration {
+    span.try_into().unwrap_or(prost_types::Duration { seconds: i64::MAX, nanos: 0 })
+}

@@ -1,0 +1,128 @@
+//! Which shards this node has: takes them, keeps them, takes them again when they were lost.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use persistence::stores::shards::ShardId;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+use workflow::NamespaceId;
+
+use super::committer::stopped;
+use super::queues::{self, Pool};
+use super::shard::{Shard, ShardParts, shard_of};
+use crate::cluster::peers::Peers;
+use crate::errors::ServiceError;
+
+/// How long a request waits for its shard to be taken.
+const SHARD_WAIT: Duration = Duration::from_secs(5);
+/// Before a shard that was lost is taken again, so that two nodes which both want it do not fight at full speed.
+const RETAKE_PAUSE: Duration = Duration::from_millis(500);
+
+pub(crate) struct Ownership {
+    n_shards: i32,
+    /// By shard id, from 1.
+    shards: Vec<watch::Receiver<Option<Arc<Shard>>>>,
+    keepers: Mutex<JoinSet<()>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Ownership {
+    /// Starts to take all shards; requests wait until theirs is there.
+    pub(crate) fn start(n_shards: i32, parts: &ShardParts, peers: &Peers) -> Self {
+        assert!(n_shards > 0, "there is a shard");
+        let pool = Pool::new(parts.config.task_pool_size);
+        let (stop, stopped) = watch::channel(false);
+        let mut keepers = JoinSet::new();
+        let shards = (1..=n_shards).map(|id| {
+            let (publish, shard) = watch::channel(None);
+            let keeper = Keeper {
+                id: ShardId(id),
+                parts: parts.clone(),
+                peers: peers.clone(),
+                pool: pool.clone(),
+                publish,
+                stop: stopped.clone(),
+            };
+            keepers.spawn(keeper.run());
+            shard
+        });
+        let shards = shards.collect();
+        Self { n_shards, shards, keepers: Mutex::new(keepers), stop }
+    }
+
+    /// The shard that a workflow lives in.
+    pub(crate) async fn shard(&self, namespace_id: NamespaceId, workflow_id: &str) -> Result<Arc<Shard>, ServiceError> {
+        let id = shard_of(namespace_id, workflow_id, self.n_shards);
+        let index = usize::try_from(id.0 - 1).expect("shards count from 1");
+        let mut shard = self.shards[index].clone();
+        let taken = tokio::time::timeout(SHARD_WAIT, shard.wait_for(Option::is_some)).await;
+        let unavailable = || ServiceError::Unavailable(format!("shard {} is not available", id.0));
+        let taken = taken.map_err(|_| unavailable())?.map_err(|_| unavailable())?;
+        taken.clone().ok_or_else(unavailable)
+    }
+
+    /// Commits what waits, writes the last checkpoints, and gives all shards up.
+    pub(crate) async fn shutdown(&self) {
+        self.stop.send_replace(true);
+        let mut keepers = std::mem::take(&mut *self.keepers.lock().expect("nobody panics while holding it"));
+        while keepers.join_next().await.is_some() {}
+    }
+}
+
+/// Looks after one shard for the node's lifetime.
+struct Keeper {
+    id: ShardId,
+    parts: ShardParts,
+    peers: Peers,
+    pool: Pool,
+    publish: watch::Sender<Option<Arc<Shard>>>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Keeper {
+    async fn run(mut self) {
+        let mut tries = 0;
+        while !*self.stop.borrow() {
+            match Shard::acquire(self.id, &self.parts).await {
+                Ok((shard, committing)) => {
+                    tries = 0;
+                    self.keep(shard, committing).await;
+                }
+                Err(error) => {
+                    warn!(shard = self.id.0, %error, "cannot take the shard");
+                    tries += 1;
+                }
+            }
+            let pause = self.parts.env.jittered(RETAKE_PAUSE + queues::backoff(tries));
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stopped(&mut self.stop) => {}
+            }
+        }
+    }
+
+    /// Serves the shard until its lease is lost or the node stops.
+    async fn keep(&mut self, shard: Arc<Shard>, committing: tokio::task::JoinHandle<()>) {
+        let mut runners = JoinSet::new();
+        runners.spawn(queues::run_transfer(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
+        runners.spawn(queues::run_timers(Arc::clone(&shard), self.pool.clone()));
+        self.publish.send_replace(Some(Arc::clone(&shard)));
+        let closed = tokio::select! {
+            closed = shard.committer.ended() => closed,
+            () = stopped(&mut self.stop) => {
+                self.publish.send_replace(None);
+                shard.stop();
+                shard.committer.ended().await
+            }
+        };
+        self.publish.send_replace(None);
+        info!(shard = self.id.0, %closed, "shard closed");
+        // They end with the commits; what they had under way is in the store and is taken up by the next owner.
+        while runners.join_next().await.is_some() {}
+        if let Err(error) = committing.await {
+            warn!(shard = self.id.0, %error, "the committer broke off");
+        }
+    }
+}

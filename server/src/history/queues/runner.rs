@@ -1,0 +1,183 @@
+//! The loops that feed a shard's queue tasks to the pool, and try again what could not be done yet.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use persistence::error::StoreError;
+use persistence::stores::executions::{QueuedTimer, TimerKey};
+use tokio::task::JoinSet;
+use tracing::warn;
+use workflow::{Input, Timestamp};
+
+use super::timers::Wanted;
+use super::{Pool, Timer, Transfer, backoff, lock, transfer};
+use crate::cluster::peers::Peers;
+use crate::errors::ServiceError;
+use crate::history::shard::Shard;
+
+/// Rows read at once. A row of the transfer queue holds the tasks of a whole commit.
+const PAGE_ROWS: usize = 256;
+/// Tries without success after which a task is worth a warning, and then at each doubling.
+const TRIES_WARN: u32 = 8;
+
+/// Runs the shard's transfer tasks until the shard is closed.
+pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
+    let mut running = JoinSet::new();
+    loop {
+        while running.try_join_next().is_some() {}
+        let tasks: Vec<Transfer> = lock(&shard.queues.transfer).ready.drain(..).collect();
+        for task in tasks {
+            let (shard, peers, pool) = (Arc::clone(&shard), peers.clone(), pool.clone());
+            let place = pool.place().await;
+            running.spawn(async move {
+                let execute = || transfer::execute(&shard, &peers, &task);
+                if until_done(&shard, &pool, place, execute).await {
+                    shard.queues.transfer_done(task.task_id);
+                    // Room in memory may let the next page in.
+                    shard.queues.transfer_wake.notify_one();
+                }
+            });
+        }
+        if read_transfer_page(&shard).await {
+            continue;
+        }
+        tokio::select! {
+            () = shard.queues.transfer_wake.notified() => {}
+            _ = shard.committer.ended() => break,
+        }
+    }
+    running.shutdown().await;
+}
+
+/// Reads what is only in the store. False: nothing to read now.
+async fn read_transfer_page(shard: &Shard) -> bool {
+    if !lock(&shard.queues.transfer).ready.is_empty() {
+        return true;
+    }
+    let Some(after) = lock(&shard.queues.transfer).cursor.begin_page(shard.queues.in_memory_max) else { return false };
+    match shard.stores.executions.read_transfer(shard.id, after, PAGE_ROWS).await {
+        Ok(page) => {
+            let mut transfer = lock(&shard.queues.transfer);
+            let ids: Vec<i64> = page.tasks.iter().map(|task| task.task_id).collect();
+            transfer.cursor.end_page(&ids, !page.has_more);
+            transfer.ready.extend(page.tasks);
+        }
+        Err(error) => pause_after(shard, &error).await,
+    }
+    true
+}
+
+/// Fires the shard's timers until the shard is closed.
+pub(crate) async fn run_timers(shard: Arc<Shard>, pool: Pool) {
+    let mut running = JoinSet::new();
+    loop {
+        while running.try_join_next().is_some() {}
+        let wanted = lock(&shard.queues.timers).begin_read(shard.env.now());
+        if let Some(wanted) = wanted {
+            read_timers(&shard, wanted).await;
+        }
+        let due = lock(&shard.queues.timers).due(shard.env.now());
+        for (key, timer) in due {
+            let (shard, pool) = (Arc::clone(&shard), pool.clone());
+            let place = pool.place().await;
+            running.spawn(async move {
+                if until_done(&shard, &pool, place, || fire(&shard, &timer)).await {
+                    shard.queues.timer_done(key);
+                }
+            });
+        }
+        let next_look = lock(&shard.queues.timers).next_look();
+        tokio::select! {
+            () = shard.queues.timers_wake.notified() => {}
+            () = sleep_until(&shard, next_look) => {}
+            _ = shard.committer.ended() => break,
+        }
+    }
+    running.shutdown().await;
+}
+
+async fn sleep_until(shard: &Shard, moment: Option<Timestamp>) {
+    match moment {
+        // A little longer than the difference: a timer's clock may tick more coarsely than ours.
+        Some(moment) => tokio::time::sleep(moment.since(shard.env.now()) + Duration::from_micros(500)).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn read_timers(shard: &Shard, wanted: Wanted) {
+    match near_timers(shard, wanted).await {
+        Ok((timers, read_before, next)) => lock(&shard.queues.timers).end_read(timers, read_before, next),
+        Err(error) => {
+            lock(&shard.queues.timers).abandon_read();
+            pause_after(shard, &error).await;
+        }
+    }
+}
+
+/// Timers of the wanted stretch, up to where they end at a clean moment, and the first moment behind that.
+async fn near_timers(
+    shard: &Shard,
+    wanted: Wanted,
+) -> Result<(Vec<(TimerKey, Timer)>, Timestamp, Option<Timestamp>), StoreError> {
+    let executions = &shard.stores.executions;
+    let mut timers: Vec<QueuedTimer> = Vec::new();
+    let mut after = wanted.from;
+    loop {
+        let page = executions.read_timers(shard.id, after, wanted.before, PAGE_ROWS).await?;
+        timers.extend(page.tasks);
+        let (Some(first), Some(last), true) = (timers.first(), timers.last(), page.has_more) else { break };
+        let (first, last) = (first.fires_at, last.timer_key());
+        if last.fires_at > first {
+            // The last moment may be cut in two: it is left for the next read.
+            timers.retain(|timer| timer.fires_at < last.fires_at);
+            return Ok((keyed(timers), last.fires_at, Some(last.fires_at)));
+        }
+        after = last;
+    }
+    let end = TimerKey { fires_at: wanted.before, task_id: i64::MIN };
+    let beyond = executions.read_timers(shard.id, end, Timestamp(i64::MAX), 1).await?;
+    Ok((keyed(timers), wanted.before, beyond.tasks.first().map(|timer| timer.fires_at)))
+}
+
+fn keyed(timers: Vec<QueuedTimer>) -> Vec<(TimerKey, Timer)> {
+    timers.into_iter().map(|timer| (timer.timer_key(), timer.queued)).collect()
+}
+
+async fn pause_after(shard: &Shard, error: &StoreError) {
+    warn!(shard = shard.id.0, %error, "cannot read a queue; trying again");
+    tokio::time::sleep(shard.env.jittered(Duration::from_secs(1))).await;
+}
+
+async fn fire(shard: &Shard, timer: &Timer) -> Result<(), ServiceError> {
+    shard.transact(&timer.key, Input::Due(timer.task.clone())).await?;
+    Ok(())
+}
+
+/// Tries until it works, or until there is nothing left to do. False: the shard was closed first.
+async fn until_done<F: Future<Output = Result<(), ServiceError>>>(
+    shard: &Shard,
+    pool: &Pool,
+    place: tokio::sync::OwnedSemaphorePermit,
+    execute: impl Fn() -> F,
+) -> bool {
+    let mut place = Some(place);
+    let mut tries = 0;
+    loop {
+        match execute().await {
+            Ok(()) => return true,
+            // The run, or what the task was made for, is gone.
+            Err(ServiceError::NotFound(_)) => return true,
+            Err(_) if !shard.committer.is_open() => return false,
+            Err(error) => {
+                tries += 1;
+                if tries >= TRIES_WARN && tries.is_power_of_two() {
+                    warn!(shard = shard.id.0, tries, %error, "a queue task still fails");
+                }
+            }
+        }
+        drop(place.take());
+        tokio::time::sleep(shard.env.jittered(backoff(tries))).await;
+        place = Some(pool.place().await);
+    }
+}

@@ -1,0 +1,150 @@
+//! Where a timer queue stands: timers that are near are in memory, the rest stays in the store. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use persistence::stores::executions::TimerKey;
+use workflow::Timestamp;
+
+/// Timers due within this span are kept in memory.
+const LOOK_AHEAD: Duration = Duration::from_secs(600);
+
+/// Invariant: every timer below `horizon` that is not done is in `near` or `out`; whatever is only in the store lies at
+/// or above it.
+#[derive(Debug)]
+pub(crate) struct Timers<T> {
+    near: BTreeMap<TimerKey, T>,
+    out: BTreeSet<TimerKey>,
+    horizon: Timestamp,
+    /// The earliest moment of a timer that is only in the store, as far as known; `None`: there is none.
+    beyond: Option<Timestamp>,
+    /// Below it everything is done, and nothing new is put.
+    acked: TimerKey,
+    near_max: usize,
+    /// While a stretch is being read: timers that were committed meanwhile, which the read may have missed.
+    arrived: Option<Vec<(TimerKey, T)>>,
+}
+
+/// A stretch of the store that must be read next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) from: TimerKey,
+    pub(crate) before: Timestamp,
+}
+
+impl<T> Timers<T> {
+    /// As a new owner finds it: everything from `acked` on is only in the store.
+    pub(crate) fn new(acked: TimerKey, near_max: usize) -> Self {
+        let (near, out) = (BTreeMap::new(), BTreeSet::new());
+        Self { near, out, horizon: acked.fires_at, beyond: Some(acked.fires_at), acked, near_max, arrived: None }
+    }
+
+    /// A newly committed timer.
+    pub(crate) fn add(&mut self, key: TimerKey, timer: T) {
+        assert!(key.fires_at >= self.acked.fires_at, "a timer below the ack level would be lost");
+        if key.fires_at < self.horizon {
+            self.near.insert(key, timer);
+        } else if let Some(arrived) = &mut self.arrived {
+            arrived.push((key, timer));
+        } else if self.beyond.is_none() && self.near.len() < self.near_max {
+            // With nothing behind it, the horizon moves out to take the timer in.
+            self.horizon = Timestamp(key.fires_at.0.saturating_add(1));
+            self.near.insert(key, timer);
+        } else {
+            self.leave_in_store(key.fires_at);
+        }
+        if self.near.len() > self.near_max {
+            self.push_out_farthest();
+        }
+    }
+
+    /// What must be read from the store now, if anything. `end_read` must follow.
+    pub(crate) fn begin_read(&mut self, now: Timestamp) -> Option<Wanted> {
+        let before = now + LOOK_AHEAD;
+        let is_near = self.beyond.is_some_and(|beyond| beyond < before);
+        if !is_near || self.near.len() > self.near_max / 2 {
+            return None;
+        }
+        self.arrived.get_or_insert_default();
+        Some(Wanted { from: first_at(self.horizon), before })
+    }
+
+    /// All timers of the wanted stretch below `read_before`; `next`: the first moment at or behind it.
+    pub(crate) fn end_read(&mut self, timers: Vec<(TimerKey, T)>, read_before: Timestamp, next: Option<Timestamp>) {
+        let arrived = self.arrived.take().expect("a read was begun");
+        self.near.extend(timers);
+        self.horizon = self.horizon.max(read_before);
+        self.beyond = next;
+        for (key, timer) in arrived {
+            if key.fires_at < self.horizon {
+                self.near.insert(key, timer);
+            } else {
+                self.leave_in_store(key.fires_at);
+            }
+        }
+    }
+
+    /// The read failed: what arrived meanwhile is in the store like the rest.
+    pub(crate) fn abandon_read(&mut self) {
+        for (key, _) in self.arrived.take().unwrap_or_default() {
+            self.leave_in_store(key.fires_at);
+        }
+    }
+
+    /// Takes out what is due.
+    pub(crate) fn due(&mut self, now: Timestamp) -> Vec<(TimerKey, T)> {
+        let later = self.near.split_off(&first_at(Timestamp(now.0.saturating_add(1))));
+        let due = std::mem::replace(&mut self.near, later);
+        self.out.extend(due.keys());
+        due.into_iter().collect()
+    }
+
+    /// When to look again; `None`: not before something is added.
+    pub(crate) fn next_look(&self) -> Option<Timestamp> {
+        let near = self.near.keys().next().map(|key| key.fires_at);
+        // A timer that is far away is fetched half a look-ahead before its time.
+        let beyond = self.beyond.map(|beyond| Timestamp(beyond.0.saturating_sub(nanos(LOOK_AHEAD / 2))));
+        near.into_iter().chain(beyond).min()
+    }
+
+    pub(crate) fn done(&mut self, key: TimerKey) {
+        let was_out = self.out.remove(&key);
+        assert!(was_out, "timer {key:?} was not out");
+    }
+
+    /// Everything below is done. Moves with the clock when nothing holds it back.
+    pub(crate) fn ack(&mut self, now: Timestamp) -> TimerKey {
+        let lowest = [self.near.keys().next(), self.out.first()].into_iter().flatten().min().copied();
+        let limit = first_at(now.min(self.horizon));
+        self.acked = self.acked.max(lowest.map_or(limit, |lowest| lowest.min(limit)));
+        self.acked
+    }
+
+    pub(crate) fn acked(&self) -> TimerKey {
+        self.acked
+    }
+
+    fn leave_in_store(&mut self, fires_at: Timestamp) {
+        self.beyond = Some(self.beyond.map_or(fires_at, |beyond| beyond.min(fires_at)));
+    }
+
+    fn push_out_farthest(&mut self) {
+        let Some((TimerKey { fires_at: farthest, .. }, _)) = self.near.pop_last() else { return };
+        // The whole moment goes, so that the horizon is a clean cut.
+        self.near.split_off(&first_at(farthest));
+        self.horizon = farthest;
+        self.beyond = Some(farthest);
+    }
+}
+
+/// Comes before every timer of that moment.
+fn first_at(fires_at: Timestamp) -> TimerKey {
+    TimerKey { fires_at, task_id: i64::MIN }
+}
+
+fn nanos(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Claims about the timer index.
+
+use std::time::Duration;
+
+use persistence::stores::executions::TimerKey;
+use workflow::Timestamp;
+
+use super::{Timers, Wanted};
+
+const START: Timestamp = Timestamp(1_000_000_000_000);
+
+fn at(seconds: u64) -> Timestamp {
+    START + Duration::from_secs(seconds)
+}
+
+fn key(seconds: u64, task_id: i64) -> TimerKey {
+    TimerKey { fires_at: at(seconds), task_id }
+}
+
+/// An owner that has read everything: the store was empty.
+fn caught_up(near_max: usize) -> Timers<u32> {
+    let mut timers = Timers::new(key(0, 0), near_max);
+    let wanted = timers.begin_read(START).expect("a new owner reads");
+    timers.end_read(Vec::new(), wanted.before, None);
+    timers
+}
+
+#[test]
+fn a_timer_is_never_taken_out_early() {
+    let mut timers = caught_up(10);
+    timers.add(key(5, 1), 7);
+    assert!(timers.due(Timestamp(at(5).0 - 1)).is_empty());
+    assert_eq!(timers.due(at(5)), [(key(5, 1), 7)]);
+}
+
+#[test]
+fn an_empty_queue_asks_for_nothing() {
+    let mut timers = caught_up(10);
+    assert_eq!(timers.next_look(), None);
+    assert_eq!(timers.begin_read(at(100_000)), None);
+}
+
+#[test]
+fn a_far_timer_is_read_back_before_its_time() {
+    let mut timers = Timers::new(key(0, 0), 10);
+    let wanted = timers.begin_read(START).expect("a new owner reads");
+    timers.end_read(Vec::<(_, u32)>::new(), wanted.before, Some(at(86_400)));
+    assert_eq!(timers.next_look(), Some(at(86_400 - 300)));
+    assert_eq!(timers.begin_read(at(100)), None);
+    let wanted = timers.begin_read(at(86_400 - 300)).expect("it is near now");
+    assert_eq!(wanted, Wanted { from: key(600, i64::MIN), before: at(86_400 + 300) });
+    timers.end_read(vec![((at(86_400), 3), 1)], wanted.before, None);
+    assert_eq!(timers.due(at(86_400)).len(), 1);
+}
+
+#[test]
+fn a_timer_committed_during_a_read_is_not_missed() {
+    let mut timers = Timers::new(key(0, 0), 10);
+    let wanted = timers.begin_read(START).expect("a new owner reads");
+    timers.add(key(1, 9), 1);
+    timers.add(key(100_000, 10), 2);
+    timers.end_read(Vec::new(), wanted.before, None);
+    assert_eq!(timers.due(at(1)).len(), 1);
+    assert_eq!(timers.next_look(), Some(at(100_000 - 300)));
+}
+
+#[test]
+fn overflow_leaves_the_farthest_in_the_store() {
+    let mut timers = caught_up(2);
+    for (seconds, id) in [(30, 1), (20, 2), (10, 3)] {
+        timers.add(key(seconds, id), 0);
+    }
+    assert_eq!(timers.due(at(25)).len(), 2);
+    let wanted = timers.begin_read(at(25)).expect("the third is only in the store");
+    assert_eq!(wanted.from, key(30, i64::MIN));
+}
+
+#[test]
+fn the_ack_level_stays_below_whatever_is_not_done() {
+    let mut timers = caught_up(10);
+    timers.add(key(5, 1), 0);
+    timers.add(key(7, 2), 0);
+    let due = timers.due(at(8));
+    assert_eq!(due.len(), 2);
+    timers.done(key(7, 2));
+    assert_eq!(timers.ack(at(8)), key(5, 1));
+    timers.done(key(5, 1));
+    assert_eq!(timers.ack(at(8)), key(8, i64::MIN));
+}
+
+#[test]
+fn the_ack_level_never_passes_what_was_not_read() {
+    let mut timers = Timers::<u32>::new(key(0, 0), 10);
+    assert_eq!(timers.ack(at(50)), key(0, 0));
+}

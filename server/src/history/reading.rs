@@ -1,0 +1,273 @@
+//! Reads: a run's state and its history, from memory where it is, and never ahead of what is durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use persistence::stores::history::Cursor;
+use prost::Message;
+use proto::everrow::history::HistoryPageToken;
+use proto::temporal::api::enums::v1::HistoryEventFilterType;
+use proto::temporal::api::history::v1::{History, HistoryEvent};
+use proto::temporal::api::workflowservice::v1 as public;
+use workflow::{EventId, ExecutionKey, ExecutionState};
+
+use super::shard::Shard;
+use super::token;
+use super::transact::TransactError;
+use crate::errors::ServiceError;
+
+/// How long a wait for a new event lasts before the client is told to ask again.
+const LONG_POLL: Duration = Duration::from_secs(20);
+/// A page ends with the batch that passes this, so that it stays well under the 4 MiB of a gRPC message.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+/// Events in a page, unless the client wants fewer.
+const PAGE_EVENTS_MAX: usize = 1000;
+/// Nodes read from the store at once.
+const PAGE_NODES: usize = 256;
+
+/// Events in order, and where the next page begins if the range was not exhausted.
+pub(crate) struct HistoryPage {
+    pub(crate) events: Vec<HistoryEvent>,
+    pub(crate) next: Option<EventId>,
+}
+
+impl Shard {
+    /// The run's state, once it is durable.
+    pub(crate) async fn read(&self, key: &ExecutionKey) -> Result<Arc<ExecutionState>, ServiceError> {
+        let slot = self.slots.run(key);
+        let (state, submitted) = {
+            let mut execution = slot.execution.lock().await;
+            (self.load(key, &mut execution).await?, execution.submitted)
+        };
+        self.slots.touch(key, &slot);
+        self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        Ok(state)
+    }
+
+    /// Events `[from, to)` of a state that is durable, as many as fit a page.
+    pub(crate) async fn history(
+        &self,
+        state: &ExecutionState,
+        (from, to): (EventId, EventId),
+        events_max: usize,
+    ) -> Result<HistoryPage, ServiceError> {
+        if from >= to {
+            return Ok(HistoryPage { events: Vec::new(), next: None });
+        }
+        let slot = self.slots.run(&state.key);
+        let recent = slot.execution.lock().await.recent.range(from, to);
+        let mut page = PageBuilder::new(from, to, events_max);
+        if let Some(batches) = recent {
+            batches.iter().all(|batch| page.push(batch));
+            return Ok(page.finish());
+        }
+        let mut next = Some(Cursor::from(from));
+        while let Some(from) = next {
+            let read = self.stores.history.read(&state.branch, from, to, PAGE_NODES).await?;
+            let has_room = read.nodes.iter().all(|node| page.push(&node.events));
+            next = read.next.filter(|_| has_room);
+        }
+        Ok(page.finish())
+    }
+
+    /// The batch of events that begins with this one.
+    pub(crate) async fn batch(&self, state: &ExecutionState, first: EventId) -> Result<Arc<Vec<HistoryEvent>>, ServiceError> {
+        let slot = self.slots.run(&state.key);
+        if let Some(batch) = slot.execution.lock().await.recent.batch(first) {
+            return Ok(batch);
+        }
+        let node = self.stores.history.read_node(&state.branch, first).await?;
+        Ok(Arc::new(node.events))
+    }
+
+    /// The state once it is past an event or closed, or as it is when the wait is over.
+    async fn wait_past(&self, key: &ExecutionKey, next: Option<EventId>) -> Result<Arc<ExecutionState>, ServiceError> {
+        let waiting = self.waiters.listen(key);
+        let deadline = tokio::time::Instant::now() + LONG_POLL;
+        loop {
+            let changed = waiting.changed();
+            tokio::pin!(changed);
+            // Listening starts before the look, so that no commit falls between the look and the wait.
+            changed.as_mut().enable();
+            let state = self.read(key).await?;
+            let has_news = next.is_some_and(|next| state.next_event_id > next);
+            if has_news || !state.is_running() {
+                return Ok(state);
+            }
+            if tokio::time::timeout_at(deadline, changed).await.is_err() {
+                return Ok(state);
+            }
+        }
+    }
+
+    pub(crate) async fn get_history(
+        &self,
+        key: ExecutionKey,
+        token: Option<HistoryPageToken>,
+        request: &public::GetWorkflowExecutionHistoryRequest,
+    ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
+        let is_close_event_only = request.history_event_filter_type() == HistoryEventFilterType::CloseEvent;
+        let mut listing = match token {
+            Some(token) => Listing::resume(token),
+            None => Listing::default(),
+        };
+        let is_exhausted = listing.next >= listing.end;
+        let state = if request.wait_new_event && is_exhausted && listing.is_running {
+            self.wait_past(&key, (!is_close_event_only).then_some(listing.next)).await?
+        } else {
+            self.read(&key).await?
+        };
+        if is_exhausted {
+            listing.end = state.next_event_id;
+            listing.is_running = state.is_running();
+        }
+        if is_close_event_only {
+            return self.close_event(&state, listing, request.wait_new_event).await;
+        }
+        let events_max = page_size(request.maximum_page_size);
+        let mut page = self.history(&state, (listing.next, listing.end.min(state.next_event_id)), events_max).await?;
+        listing.next = page.next.unwrap_or(listing.end);
+        let goes_on = page.next.is_some() || (request.wait_new_event && listing.is_running);
+        if page.next.is_none() {
+            page.events.append(&mut listing.transient);
+        }
+        let next_page_token = if goes_on { listing.token(&key) } else { Bytes::new() };
+        Ok(history_response(page.events, next_page_token))
+    }
+
+    async fn close_event(
+        &self,
+        state: &ExecutionState,
+        listing: Listing,
+        waits: bool,
+    ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
+        let Some(closed) = &state.closed else {
+            let token = if waits { Listing { next: listing.end, ..listing }.token(&state.key) } else { Bytes::new() };
+            return Ok(history_response(Vec::new(), token));
+        };
+        let page = self.history(state, (closed.event_id, closed.event_id.next()), 1).await?;
+        Ok(history_response(page.events, Bytes::new()))
+    }
+
+    pub(crate) async fn get_history_reverse(
+        &self,
+        key: ExecutionKey,
+        token: Option<HistoryPageToken>,
+        request: &public::GetWorkflowExecutionHistoryReverseRequest,
+    ) -> Result<public::GetWorkflowExecutionHistoryReverseResponse, ServiceError> {
+        let state = self.read(&key).await?;
+        // Backwards, a token's listing is `[first event, next_event_id)`.
+        let end = token.map_or(state.next_event_id, |token| EventId(token.next_event_id)).min(state.next_event_id);
+        let size = i64::try_from(page_size(request.maximum_page_size)).unwrap_or(i64::MAX);
+        let begin = EventId((end.0 - size).max(EventId::FIRST.0));
+        let mut events = Vec::new();
+        let mut from = begin;
+        while from < end {
+            let page = self.history(&state, (from, end), PAGE_EVENTS_MAX).await?;
+            from = page.next.unwrap_or(end);
+            events.extend(page.events);
+        }
+        events.reverse();
+        let rest = Listing { next: begin, end: state.next_event_id, is_running: state.is_running(), transient: Vec::new() };
+        let next_page_token = if begin > EventId::FIRST { rest.token(&key) } else { Bytes::new() };
+        let history = Some(History { events });
+        Ok(public::GetWorkflowExecutionHistoryReverseResponse { history, next_page_token })
+    }
+
+    /// The history that goes to a worker with its task: all of it, or what its cache lacks.
+    pub(crate) async fn task_history(
+        &self,
+        state: &ExecutionState,
+        (from, to): (EventId, EventId),
+        transient: Vec<HistoryEvent>,
+    ) -> Result<(History, Bytes), ServiceError> {
+        let mut page = self.history(state, (from, to), PAGE_EVENTS_MAX).await?;
+        let Some(next) = page.next else {
+            page.events.extend(transient);
+            return Ok((History { events: page.events }, Bytes::new()));
+        };
+        let listing = Listing { next, end: to, is_running: true, transient };
+        Ok((History { events: page.events }, listing.token(&state.key)))
+    }
+}
+
+/// A listing of history that goes on over several calls.
+struct Listing {
+    next: EventId,
+    end: EventId,
+    is_running: bool,
+    transient: Vec<HistoryEvent>,
+}
+
+impl Default for Listing {
+    /// Before the first call nothing is known of the end, and the first call does not wait: there is an event.
+    fn default() -> Self {
+        Self { next: EventId::FIRST, end: EventId::FIRST, is_running: true, transient: Vec::new() }
+    }
+}
+
+impl Listing {
+    fn resume(token: HistoryPageToken) -> Self {
+        Self {
+            next: EventId(token.next_event_id),
+            end: EventId(token.end_event_id),
+            is_running: token.is_running,
+            transient: token.transient.map_or_else(Vec::new, |history| history.events),
+        }
+    }
+
+    fn token(self, key: &ExecutionKey) -> Bytes {
+        token::page_token(&HistoryPageToken {
+            namespace_id: key.namespace_id.to_string(),
+            workflow_id: key.workflow_id.to_string(),
+            run_id: key.run_id.to_string(),
+            next_event_id: self.next.0,
+            end_event_id: self.end.0,
+            is_running: self.is_running,
+            transient: (!self.transient.is_empty()).then_some(History { events: self.transient }),
+        })
+    }
+}
+
+/// Gathers events of a range until a page is full. A page ends where a batch ends.
+struct PageBuilder {
+    from: EventId,
+    to: EventId,
+    events_max: usize,
+    bytes: usize,
+    events: Vec<HistoryEvent>,
+}
+
+impl PageBuilder {
+    fn new(from: EventId, to: EventId, events_max: usize) -> Self {
+        Self { from, to, events_max, bytes: 0, events: Vec::new() }
+    }
+
+    /// False: the page is full and the batch was left out.
+    fn push(&mut self, batch: &[HistoryEvent]) -> bool {
+        let is_full = self.events.len() >= self.events_max || self.bytes >= PAGE_BYTES_MAX;
+        if is_full && !self.events.is_empty() {
+            return false;
+        }
+        for event in batch.iter().filter(|event| (self.from.0..self.to.0).contains(&event.event_id)) {
+            self.bytes += event.encoded_len();
+            self.events.push(event.clone());
+        }
+        true
+    }
+
+    fn finish(self) -> HistoryPage {
+        let next = self.events.last().map_or(self.from, |last| EventId(last.event_id).next());
+        HistoryPage { events: self.events, next: (next < self.to).then_some(next) }
+    }
+}
+
+fn page_size(asked: i32) -> usize {
+    usize::try_from(asked).ok().filter(|size| *size > 0).map_or(PAGE_EVENTS_MAX, |size| size.min(PAGE_EVENTS_MAX))
+}
+
+fn history_response(events: Vec<HistoryEvent>, next_page_token: Bytes) -> public::GetWorkflowExecutionHistoryResponse {
+    let history = Some(History { events });
+    public::GetWorkflowExecutionHistoryResponse { history, next_page_token, ..Default::default() }
+}

@@ -1,0 +1,106 @@
+//! Shard: a part of all workflows, owned under a lease. Holds what the owner knows of them.
+
+use std::sync::Arc;
+
+use persistence::stores::Stores;
+use persistence::stores::shards::{Claim, ShardId};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use workflow::{NamespaceId, RunId};
+
+use super::cache::{HotExecutions, Slots};
+use super::committer::{CommitLoop, Committer};
+use super::config::HistoryConfig;
+use super::identity::IdClock;
+use super::queues::Queues;
+use super::waiters::Waiters;
+use crate::env::Env;
+use crate::errors::ServiceError;
+
+/// A shard under one lease. When the lease is lost the object is dropped, and with it all that was in memory.
+pub(crate) struct Shard {
+    pub(crate) id: ShardId,
+    pub(crate) env: Env,
+    pub(crate) stores: Stores,
+    pub(crate) config: Arc<HistoryConfig>,
+    pub(crate) slots: Slots,
+    pub(crate) ids: Arc<IdClock>,
+    pub(crate) committer: Committer,
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) waiters: Arc<Waiters>,
+    stop: watch::Sender<bool>,
+}
+
+/// What every shard of a node shares.
+#[derive(Clone)]
+pub(crate) struct ShardParts {
+    pub(crate) env: Env,
+    pub(crate) stores: Stores,
+    pub(crate) config: Arc<HistoryConfig>,
+    pub(crate) hot: HotExecutions,
+    /// Names this node in the lease.
+    pub(crate) owner: String,
+}
+
+/// Hashes fall into this many slices, which shards share evenly: a later split moves whole slices.
+const SLICES: u64 = 1 << 14;
+
+impl Shard {
+    /// Takes the lease. Returns the shard and the task that commits for it.
+    pub(crate) async fn acquire(id: ShardId, parts: &ShardParts) -> Result<(Arc<Self>, JoinHandle<()>), ServiceError> {
+        let claim = Claim { owner: parts.owner.clone(), nonce: parts.env.new_uuid() };
+        let acquired = parts.stores.shards.acquire(id, claim.clone()).await?;
+        let ids = Arc::new(IdClock::new(acquired.range_id));
+        let queues = Arc::new(Queues::new(&acquired.shard, parts.config.queue_tasks_in_memory, parts.env.clone()));
+        let waiters = Arc::new(Waiters::default());
+        let (stop, stopped) = watch::channel(false);
+        let commit_loop = CommitLoop {
+            shard_id: id,
+            range_id: acquired.range_id,
+            claim,
+            env: parts.env.clone(),
+            stores: parts.stores.clone(),
+            ids: Arc::clone(&ids),
+            queues: Arc::clone(&queues),
+            waiters: Arc::clone(&waiters),
+            config: Arc::clone(&parts.config),
+        };
+        let (committer, task) = commit_loop.spawn(stopped);
+        let generation = u64::try_from(acquired.range_id.0).unwrap_or_default() << 20 | u64::from(id.0.unsigned_abs());
+        let shard = Self {
+            id,
+            env: parts.env.clone(),
+            stores: parts.stores.clone(),
+            config: Arc::clone(&parts.config),
+            slots: Slots::new(generation, parts.hot.clone()),
+            ids,
+            committer,
+            queues,
+            waiters,
+            stop,
+        };
+        Ok((Arc::new(shard), task))
+    }
+
+    /// Commits what waits and then no more.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    pub(crate) fn new_run_id(&self) -> RunId {
+        RunId(self.env.new_uuid())
+    }
+}
+
+/// Which of `n` shards (counted from 1) a workflow lives in. Part of the stored layout: it never changes.
+pub(crate) fn shard_of(namespace_id: NamespaceId, workflow_id: &str, n_shards: i32) -> ShardId {
+    // FNV-1a, with a final mix because its high bits are weak on short strings.
+    let bytes = namespace_id.0.as_bytes().iter().chain(workflow_id.as_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let slice = (mixed >> 32) % SLICES;
+    let shard = slice * u64::from(n_shards.unsigned_abs()) / SLICES;
+    ShardId(1 + i32::try_from(shard).expect("fewer shards than slices"))
+}

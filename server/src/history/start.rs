@@ -1,0 +1,195 @@
+//! Starting a run: the owner decides on what it knows of the workflow id; the write rides in the group commit.
+
+use std::sync::Arc;
+
+use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
+use workflow::{
+    CurrentRun, Decision, ExecutionKey, Input, NamespaceId, Rejection, RunId, Signal, Start, StartDecision, StartPolicy,
+    Status, Terminate, decide_start,
+};
+
+use super::cache::{CurrentSlot, Known};
+use super::committer::Submission;
+use super::shard::Shard;
+use super::transact::{TransactError, current_run};
+use crate::errors::ServiceError;
+
+/// The run that a signal-with-start meant may close in between; then it is decided anew, this often at most.
+const TRIES_MAX: usize = 8;
+
+#[derive(Clone)]
+pub(crate) struct StartRequest {
+    pub(crate) namespace_id: NamespaceId,
+    pub(crate) workflow_id: Arc<str>,
+    pub(crate) start: Start,
+    pub(crate) reuse: WorkflowIdReusePolicy,
+    pub(crate) conflict: WorkflowIdConflictPolicy,
+}
+
+/// The run that answers the request.
+pub(crate) struct StartedRun {
+    pub(crate) run_id: RunId,
+    pub(crate) first_run_id: RunId,
+    pub(crate) status: Status,
+    pub(crate) is_new: bool,
+}
+
+impl Shard {
+    pub(crate) async fn start(&self, request: StartRequest) -> Result<StartedRun, ServiceError> {
+        let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
+        let _one_at_a_time = current_slot.starting.lock().await;
+        let current = self.current_run(&current_slot, &request).await?;
+        match decide_start(current.as_ref(), request.policy(), &self.facts()) {
+            StartDecision::Create => self.create(request, None).await,
+            StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await,
+            StartDecision::SameRequest(run_id) => {
+                let run = self.existing(&request, run_id).await?;
+                Ok(StartedRun { is_new: true, ..run })
+            }
+            StartDecision::UseExisting(run_id) => self.existing(&request, run_id).await,
+            StartDecision::AlreadyStarted { message, run_id, start_request_id } => {
+                self.existing(&request, run_id).await?;
+                Err(ServiceError::AlreadyStarted { message, start_request_id, run_id: run_id.to_string() })
+            }
+        }
+    }
+
+    /// Signals the run that is open, or starts one that begins with the signal.
+    pub(crate) async fn signal_with_start(
+        &self,
+        mut request: StartRequest,
+        signal: Signal,
+    ) -> Result<StartedRun, ServiceError> {
+        request.start.signal = Some(signal.clone());
+        for _ in 0..TRIES_MAX {
+            let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
+            let open = match self.current_run(&current_slot, &request).await? {
+                Some(current) if current.status == Status::Running => current.run_id,
+                Some(_) | None => return self.start(request).await,
+            };
+            if request.conflict == WorkflowIdConflictPolicy::TerminateExisting {
+                return self.start(request).await;
+            }
+            let key = request.key(open);
+            match self.transact(&key, Input::Signal(signal.clone())).await {
+                Ok(_) => {
+                    let mut existing = self.existing(&request, open).await?;
+                    existing.is_new = false;
+                    return Ok(existing);
+                }
+                Err(TransactError::Rejected(Rejection::ExecutionClosed)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ServiceError::Unavailable("the workflow's runs close faster than it can be signaled".into()))
+    }
+
+    /// The newest run of a workflow id.
+    pub(crate) async fn find_current(
+        &self,
+        namespace_id: NamespaceId,
+        workflow_id: &Arc<str>,
+    ) -> Result<Option<CurrentRun>, ServiceError> {
+        let slot = self.slots.current(namespace_id, workflow_id);
+        let known = match slot.known() {
+            Known::Unread => {
+                slot.fill(self.stores.executions.load_current(self.id, namespace_id, workflow_id).await?)
+            }
+            known @ (Known::Absent | Known::Run(_)) => known,
+        };
+        Ok(match known {
+            Known::Run(run) => Some(run),
+            Known::Absent | Known::Unread => None,
+        })
+    }
+
+    async fn current_run(
+        &self,
+        slot: &CurrentSlot,
+        request: &StartRequest,
+    ) -> Result<Option<CurrentRun>, ServiceError> {
+        match slot.known() {
+            Known::Run(run) => Ok(Some(run)),
+            Known::Absent => Ok(None),
+            Known::Unread => self.find_current(request.namespace_id, &request.workflow_id).await,
+        }
+    }
+
+    /// A new run; the one it takes over from, if any, is terminated in the same commit.
+    async fn create(&self, request: StartRequest, replaced: Option<RunId>) -> Result<StartedRun, ServiceError> {
+        let permit = self.committer.reserve().await.map_err(TransactError::from)?;
+        let facts = self.facts();
+        let key = request.key(facts.new_run_id);
+        let next = workflow::start(key.clone(), request.start.clone(), None, &facts)?;
+        let current = current_run(&next.state);
+
+        let replaced = replaced.map(|run_id| request.key(run_id));
+        let replaced_slot = replaced.as_ref().map(|key| self.slots.run(key));
+        let mut runs = Vec::new();
+        let mut replaced_execution = None;
+        if let (Some(key), Some(slot)) = (&replaced, &replaced_slot) {
+            let mut execution = slot.execution.lock().await;
+            let state = self.load(key, &mut execution).await?;
+            match workflow::transition(&state, Input::Terminate(replacement_terminate()), &facts) {
+                Ok(Decision::Changed(next)) => runs.push(self.keep_one(slot, &mut execution, *next)),
+                Ok(Decision::Unchanged(_)) | Err(Rejection::ExecutionClosed) => {}
+                Err(rejection) => return Err(rejection.into()),
+            }
+            replaced_execution = Some(execution);
+        }
+
+        let slot = self.slots.run(&key);
+        // Nothing is awaited from the first `keep_one` to the submission: a caller that goes away leaves nothing half kept.
+        let submitted = {
+            let mut execution = slot.execution.try_lock().expect("a run that is being born has no other visitor");
+            runs.push(self.keep_one(&slot, &mut execution, *next));
+            let current = Some(self.keep_current(&key, current));
+            execution.submitted = self.committer.submit(permit, Submission { runs, current });
+            if let Some(replaced) = &mut replaced_execution {
+                replaced.submitted = execution.submitted;
+            }
+            execution.submitted
+        };
+        drop(replaced_execution);
+        self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        Ok(StartedRun { run_id: key.run_id, first_run_id: key.run_id, status: Status::Running, is_new: true })
+    }
+
+    /// A run that is there already. Waits for the commit that made it what it is.
+    async fn existing(&self, request: &StartRequest, run_id: RunId) -> Result<StartedRun, ServiceError> {
+        let key = request.key(run_id);
+        let slot = self.slots.run(&key);
+        let (state, submitted) = {
+            let mut execution = slot.execution.lock().await;
+            (self.load(&key, &mut execution).await?, execution.submitted)
+        };
+        self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        let first_run_id = state.started.first_run_id;
+        Ok(StartedRun { run_id, first_run_id, status: state.status, is_new: false })
+    }
+}
+
+impl StartRequest {
+    fn policy(&self) -> StartPolicy<'_> {
+        StartPolicy {
+            workflow_id: &self.workflow_id,
+            request_id: &self.start.request_id,
+            reuse: self.reuse,
+            conflict: self.conflict,
+        }
+    }
+
+    fn key(&self, run_id: RunId) -> ExecutionKey {
+        ExecutionKey { namespace_id: self.namespace_id, workflow_id: Arc::clone(&self.workflow_id), run_id }
+    }
+}
+
+fn replacement_terminate() -> Terminate {
+    Terminate {
+        reason: "TerminateIfRunning WorkflowIdReusePolicy Policy".into(),
+        details: None,
+        identity: "history-service".into(),
+        first_run_id: None,
+        links: Vec::new(),
+    }
+}

@@ -1,0 +1,208 @@
+//! transact: lock, load, decide, submit, wait until durable, reply. The only maker of a commit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use persistence::error::StoreError;
+use persistence::stores::executions::CurrentWrite;
+use persistence::stores::history::NewNode;
+use prost::Message;
+use thiserror::Error;
+use tracing::error;
+use workflow::{
+    CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Limits, Rejection, Reply, Transition,
+};
+
+use super::cache::{Execution, Slot};
+use super::committer::{Closed, CurrentCommit, RunCommit, Submission};
+use super::events::EventBatch;
+use super::shard::Shard;
+use crate::errors::ServiceError;
+
+/// How often an append is sent; it is idempotent, so an unknown outcome is simply tried again.
+const APPEND_TRIES_MAX: u32 = 5;
+
+#[derive(Debug, Error)]
+pub(crate) enum TransactError {
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    #[error("workflow execution not found for workflow ID {:?} and run ID {:?}", .0.workflow_id, .0.run_id.to_string())]
+    NotFound(ExecutionKey),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Closed(#[from] Closed),
+    /// Our bug, met by one input of one run; the shard and its other runs go on.
+    #[error("an internal invariant was broken")]
+    Panicked,
+}
+
+impl Shard {
+    /// Lets something happen to a run.
+    pub(crate) async fn transact(&self, key: &ExecutionKey, input: Input) -> Result<Reply, TransactError> {
+        let permit = self.committer.reserve().await?;
+        let slot = self.slots.run(key);
+        let (submitted, outcome) = {
+            // Held for the decision only, not for the commit: the next transition of this run may join the same batch.
+            let mut execution = slot.execution.lock().await;
+            let current = self.load(key, &mut execution).await?;
+            match self.decide(&current, input)? {
+                Ok(Decision::Changed(next)) => {
+                    let (reply, submission) = self.keep(&slot, &mut execution, *next);
+                    execution.submitted = self.committer.submit(permit, submission);
+                    (execution.submitted, Ok(reply))
+                }
+                Ok(Decision::Unchanged(reply)) => (execution.submitted, Ok(reply)),
+                Err(rejection) => (execution.submitted, Err(rejection)),
+            }
+        };
+        // Also what changed nothing was decided on a state that must first be durable.
+        self.committer.durable(submitted).await?;
+        Ok(outcome?)
+    }
+
+    /// The run's state, from memory or from the store.
+    pub(super) async fn load(
+        &self,
+        key: &ExecutionKey,
+        execution: &mut Execution,
+    ) -> Result<Arc<ExecutionState>, TransactError> {
+        if let Some(state) = &execution.state {
+            return Ok(Arc::clone(state));
+        }
+        let loaded = self.stores.executions.load_run(self.id, key).await?;
+        let state = Arc::new(loaded.ok_or_else(|| TransactError::NotFound(key.clone()))?);
+        execution.state = Some(Arc::clone(&state));
+        Ok(state)
+    }
+
+    /// Asks the core. A panic there is our bug: it costs this one request, and the state stays what it was.
+    fn decide(&self, state: &ExecutionState, input: Input) -> Result<Result<Decision, Rejection>, TransactError> {
+        let facts = self.facts();
+        let decide = || {
+            let decision = workflow::transition(state, input, &facts);
+            if let (true, Ok(Decision::Changed(next))) = (cfg!(debug_assertions), &decision) {
+                next.state.check();
+            }
+            decision
+        };
+        catch_unwind(AssertUnwindSafe(decide)).map_err(|_| {
+            error!(execution = %state.key, "a transition panicked; the run is left as it was");
+            TransactError::Panicked
+        })
+    }
+
+    pub(super) fn facts(&self) -> Facts {
+        Facts { now: self.env.now(), failover_version: 0, new_run_id: self.new_run_id(), limits: Limits::default() }
+    }
+
+    /// Makes a transition the run's state in memory, and what must be committed for it.
+    pub(super) fn keep(
+        &self,
+        slot: &Arc<Slot>,
+        execution: &mut Execution,
+        mut next: Transition,
+    ) -> (Reply, Submission) {
+        let new_run = next.new_run.take();
+        let reply = std::mem::replace(&mut next.reply, Reply::Done);
+        let mut current = if next.state.is_running() { None } else { Some(current_run(&next.state)) };
+        let mut runs = vec![self.keep_one(slot, execution, next)];
+        if let Some(next) = new_run {
+            current = Some(current_run(&next.state));
+            let slot = self.slots.run(&next.state.key);
+            // Nobody can know the new run's id yet.
+            let mut execution = slot.execution.try_lock().expect("a run that is being born has no other visitor");
+            runs.push(self.keep_one(&slot, &mut execution, *next));
+            drop(execution);
+        }
+        let current = current.map(|run| self.keep_current(&runs[0].state.key, run));
+        (reply, Submission { runs, current })
+    }
+
+    pub(super) fn keep_current(&self, key: &ExecutionKey, run: CurrentRun) -> CurrentCommit {
+        let slot = self.slots.current(key.namespace_id, &key.workflow_id);
+        slot.set(run.clone());
+        let (namespace_id, workflow_id) = (key.namespace_id, Arc::clone(&key.workflow_id));
+        CurrentCommit { slot, write: CurrentWrite { namespace_id, workflow_id, run: Some(run) } }
+    }
+
+    pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
+        let Transition { mut state, mut events, changed, tasks, .. } = next;
+        let previous_txn_id = state.unrecorded.last_txn_id;
+        state.unrecorded.db_record_version += 1;
+        let mut append = None;
+        let mut bytes = weight(&state);
+        if !events.is_empty() {
+            let txn_id = self.ids.take(1 + events.len());
+            state.unrecorded.last_txn_id = txn_id;
+            for (task_id, event) in (txn_id + 1..).zip(&mut events) {
+                event.task_id = task_id;
+                bytes += event.encoded_len();
+            }
+            let batch = Arc::new(events);
+            execution.recent.push(Arc::clone(&batch), self.config.recent_events_bytes);
+            append = Some(self.append(&state, batch, previous_txn_id));
+        }
+        let state = Arc::new(state);
+        execution.state = Some(Arc::clone(&state));
+        self.slots.keep(&state.key, slot, weight(&state) + execution.recent.bytes());
+        RunCommit { slot: Arc::clone(slot), state, changed, tasks, append, bytes }
+    }
+
+    /// Starts writing the history node at once, beside the batch in flight: it is real only once a commit names it.
+    fn append(
+        &self,
+        state: &ExecutionState,
+        batch: EventBatch,
+        prev_txn_id: i64,
+    ) -> tokio::task::JoinHandle<Result<(), StoreError>> {
+        let (history, env) = (self.stores.history.clone(), self.env.clone());
+        let (branch, txn_id) = (Arc::clone(&state.branch), state.unrecorded.last_txn_id);
+        tokio::spawn(async move {
+            let mut tries = 0;
+            loop {
+                let first_event_id = EventId(batch[0].event_id);
+                let node = NewNode { first_event_id, txn_id, prev_txn_id, events: &batch };
+                let Err(error) = history.append(&branch, node).await else { return Ok(()) };
+                tries += 1;
+                if tries == APPEND_TRIES_MAX {
+                    return Err(error);
+                }
+                tokio::time::sleep(env.jittered(super::queues::backoff(tries))).await;
+            }
+        })
+    }
+}
+
+pub(super) fn current_run(state: &ExecutionState) -> CurrentRun {
+    CurrentRun {
+        run_id: state.key.run_id,
+        status: state.status,
+        started_at: state.started.started_at,
+        request_id: state.unrecorded.start_request_id.clone(),
+        version: state.version_history.last().map_or(0, |item| item.version),
+    }
+}
+
+/// About how many bytes a state takes in memory, near enough to keep the cache under its ceiling.
+fn weight(state: &ExecutionState) -> usize {
+    const STATE: usize = 1024;
+    const ITEM: usize = 384;
+    let unrecorded = &state.unrecorded;
+    let n_items = state.activities.len() + state.timers.len() + state.signal_request_ids.len();
+    STATE + ITEM * (n_items + unrecorded.buffered_events.len()) + 2 * state.key.workflow_id.len()
+}
+
+impl From<TransactError> for ServiceError {
+    fn from(error: TransactError) -> Self {
+        match error {
+            TransactError::Rejected(rejection) => rejection.into(),
+            TransactError::NotFound(_) => Self::NotFound(error.to_string()),
+            TransactError::Store(error) => error.into(),
+            // Nothing was applied, or another owner answers: worth another try.
+            TransactError::Closed(Closed::Unresolved(_)) => Self::DeadlineExceeded(error.to_string()),
+            TransactError::Closed(_) => Self::Unavailable(error.to_string()),
+            TransactError::Panicked => Self::Internal(error.to_string()),
+        }
+    }
+}

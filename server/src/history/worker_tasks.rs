@@ -1,0 +1,262 @@
+//! What workers do with tasks: start, complete, fail, heartbeat. Requests in, `Input` to the run, answers out.
+
+use prost_types::Timestamp as ProtoTimestamp;
+use proto::everrow::history as request;
+use proto::everrow::history::TaskToken;
+use proto::temporal::api::common::v1::{ActivityType, Header, Payloads, WorkflowExecution, WorkflowType};
+use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::workflowservice::v1 as public;
+use workflow::{
+    ActivityStarted, CancelActivity, CompleteActivity, CompleteWorkflowTask, EventId, ExecutionKey, FailActivity,
+    FailWorkflowTask, Heartbeat, Input, Reply, StartActivity, StartWorkflowTask, Sticky, WorkflowTaskStarted,
+};
+
+use super::describe::{normal_queue, proto_duration};
+use super::shard::Shard;
+use super::token;
+use crate::errors::ServiceError;
+
+impl Shard {
+    pub(crate) async fn start_workflow_task(
+        &self,
+        key: &ExecutionKey,
+        request: request::RecordWorkflowTaskStartedRequest,
+    ) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
+        let poll = request.poll_request.unwrap_or_default();
+        let input = StartWorkflowTask {
+            scheduled_event_id: EventId(request.scheduled_event_id),
+            request_id: request.request_id,
+            identity: poll.identity,
+            task_queue: poll.task_queue.unwrap_or_default().name,
+        };
+        match self.transact(key, Input::StartWorkflowTask(input)).await? {
+            Reply::WorkflowTaskStarted(task) => self.workflow_task(key, *task).await,
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The task as the worker gets it, with the history it lacks.
+    async fn workflow_task(
+        &self,
+        key: &ExecutionKey,
+        task: WorkflowTaskStarted,
+    ) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
+        let state = self.read(key).await?;
+        let from = if task.is_sticky { EventId(task.previous_started_event_id).next() } else { EventId::FIRST };
+        let (history, next_page_token) =
+            self.task_history(&state, (from, task.next_event_id), task.transient_events).await?;
+        let execution = execution_of(key);
+        let token = TaskToken {
+            namespace_id: key.namespace_id.to_string(),
+            workflow_id: execution.workflow_id.clone(),
+            run_id: execution.run_id.clone(),
+            scheduled_event_id: task.scheduled_event_id.0,
+            started_event_id: task.started_event_id.0,
+            attempt: task.attempt,
+            ..Default::default()
+        };
+        Ok(public::PollWorkflowTaskQueueResponse {
+            task_token: token::task_token(&token),
+            workflow_execution: Some(execution),
+            workflow_type: Some(WorkflowType { name: task.workflow_type }),
+            previous_started_event_id: task.previous_started_event_id,
+            started_event_id: task.started_event_id.0,
+            attempt: task.attempt,
+            history: Some(history),
+            next_page_token,
+            workflow_execution_task_queue: Some(normal_queue(&task.task_queue)),
+            scheduled_time: Some(task.scheduled_at.into()),
+            started_time: Some(task.started_at.into()),
+            ..Default::default()
+        })
+    }
+
+    pub(crate) async fn complete_workflow_task(
+        &self,
+        key: &ExecutionKey,
+        task: workflow::TaskRef,
+        request: public::RespondWorkflowTaskCompletedRequest,
+    ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
+        let input = CompleteWorkflowTask {
+            task,
+            commands: request.commands,
+            identity: request.identity,
+            #[expect(deprecated, reason = "older workers still tell their version this way")]
+            binary_checksum: request.binary_checksum,
+            sticky: request.sticky_attributes.and_then(sticky_of),
+            force_new_task: request.force_create_new_workflow_task,
+            return_new_task: request.return_new_workflow_task,
+            sdk_metadata: request.sdk_metadata,
+            metering_metadata: request.metering_metadata,
+            request_id: self.env.new_uuid().to_string(),
+        };
+        match self.transact(key, Input::CompleteWorkflowTask(Box::new(input))).await? {
+            Reply::WorkflowTaskCompleted { new_task: None } => Ok(public::RespondWorkflowTaskCompletedResponse::default()),
+            Reply::WorkflowTaskCompleted { new_task: Some(task) } => {
+                let workflow_task = Some(self.workflow_task(key, *task).await?);
+                Ok(public::RespondWorkflowTaskCompletedResponse { workflow_task, ..Default::default() })
+            }
+            Reply::BadCommand { message, .. } => Err(ServiceError::InvalidArgument(message)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub(crate) async fn fail_workflow_task(
+        &self,
+        key: &ExecutionKey,
+        task: workflow::TaskRef,
+        request: public::RespondWorkflowTaskFailedRequest,
+    ) -> Result<public::RespondWorkflowTaskFailedResponse, ServiceError> {
+        let cause = WorkflowTaskFailedCause::try_from(request.cause).unwrap_or(WorkflowTaskFailedCause::Unspecified);
+        let input = FailWorkflowTask {
+            task,
+            cause,
+            failure: request.failure,
+            identity: request.identity,
+            #[expect(deprecated, reason = "older workers still tell their version this way")]
+            binary_checksum: request.binary_checksum,
+        };
+        self.transact(key, Input::FailWorkflowTask(input)).await?;
+        Ok(public::RespondWorkflowTaskFailedResponse::default())
+    }
+
+    pub(crate) async fn start_activity(
+        &self,
+        key: &ExecutionKey,
+        request: request::RecordActivityTaskStartedRequest,
+    ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
+        let scheduled_event_id = EventId(request.scheduled_event_id);
+        let identity = request.poll_request.unwrap_or_default().identity;
+        let input = StartActivity { scheduled_event_id, request_id: request.request_id, identity };
+        match self.transact(key, Input::StartActivity(input)).await? {
+            Reply::ActivityStarted(activity) => self.activity_task(key, *activity).await,
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn activity_task(
+        &self,
+        key: &ExecutionKey,
+        activity: ActivityStarted,
+    ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
+        let execution = execution_of(key);
+        // Its input is kept in history only; young runs have that in memory.
+        let (input, header) = self.activity_input(key, &activity).await?;
+        let token = TaskToken {
+            namespace_id: key.namespace_id.to_string(),
+            workflow_id: execution.workflow_id.clone(),
+            run_id: execution.run_id.clone(),
+            scheduled_event_id: activity.scheduled_event_id.0,
+            attempt: activity.attempt,
+            activity_id: activity.activity_id.clone(),
+            workflow_type: activity.workflow_type.clone(),
+            activity_type: activity.activity_type.clone(),
+            ..Default::default()
+        };
+        let moment = |at: workflow::Timestamp| Some(ProtoTimestamp::from(at));
+        Ok(public::PollActivityTaskQueueResponse {
+            task_token: token::task_token(&token),
+            workflow_type: Some(WorkflowType { name: activity.workflow_type }),
+            workflow_execution: Some(execution),
+            activity_type: Some(ActivityType { name: activity.activity_type }),
+            activity_id: activity.activity_id,
+            header,
+            input,
+            heartbeat_details: activity.heartbeat_details,
+            scheduled_time: moment(activity.scheduled_at),
+            current_attempt_scheduled_time: moment(activity.current_attempt_scheduled_at),
+            started_time: moment(activity.started_at),
+            attempt: activity.attempt,
+            schedule_to_close_timeout: Some(proto_duration(activity.schedule_to_close_timeout)),
+            start_to_close_timeout: Some(proto_duration(activity.start_to_close_timeout)),
+            heartbeat_timeout: Some(proto_duration(activity.heartbeat_timeout)),
+            retry_policy: activity.retry_policy,
+            priority: activity.priority,
+            ..Default::default()
+        })
+    }
+
+    pub(crate) async fn heartbeat(
+        &self,
+        key: &ExecutionKey,
+        activity: workflow::ActivityRef,
+        request: public::RecordActivityTaskHeartbeatRequest,
+    ) -> Result<public::RecordActivityTaskHeartbeatResponse, ServiceError> {
+        let input = Heartbeat { activity, details: request.details, identity: request.identity };
+        match self.transact(key, Input::Heartbeat(input)).await? {
+            Reply::Heartbeat { cancel_requested } => {
+                Ok(public::RecordActivityTaskHeartbeatResponse { cancel_requested, ..Default::default() })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub(crate) async fn complete_activity(
+        &self,
+        key: &ExecutionKey,
+        activity: workflow::ActivityRef,
+        request: public::RespondActivityTaskCompletedRequest,
+    ) -> Result<public::RespondActivityTaskCompletedResponse, ServiceError> {
+        let input = CompleteActivity { activity, result: request.result, identity: request.identity };
+        self.transact(key, Input::CompleteActivity(input)).await?;
+        Ok(public::RespondActivityTaskCompletedResponse {})
+    }
+
+    pub(crate) async fn fail_activity(
+        &self,
+        key: &ExecutionKey,
+        activity: workflow::ActivityRef,
+        request: public::RespondActivityTaskFailedRequest,
+    ) -> Result<public::RespondActivityTaskFailedResponse, ServiceError> {
+        let input = FailActivity {
+            activity,
+            failure: request.failure,
+            last_heartbeat_details: request.last_heartbeat_details,
+            identity: request.identity,
+        };
+        self.transact(key, Input::FailActivity(input)).await?;
+        Ok(public::RespondActivityTaskFailedResponse::default())
+    }
+
+    pub(crate) async fn cancel_activity(
+        &self,
+        key: &ExecutionKey,
+        activity: workflow::ActivityRef,
+        request: public::RespondActivityTaskCanceledRequest,
+    ) -> Result<public::RespondActivityTaskCanceledResponse, ServiceError> {
+        let input = CancelActivity { activity, details: request.details, identity: request.identity };
+        self.transact(key, Input::CancelActivity(input)).await?;
+        Ok(public::RespondActivityTaskCanceledResponse {})
+    }
+
+    async fn activity_input(
+        &self,
+        key: &ExecutionKey,
+        activity: &ActivityStarted,
+    ) -> Result<(Option<Payloads>, Option<Header>), ServiceError> {
+        let state = self.read(key).await?;
+        let batch = self.batch(&state, activity.scheduled_batch_id).await?;
+        let scheduled = batch.iter().find(|event| event.event_id == activity.scheduled_event_id.0);
+        match scheduled.and_then(|event| event.attributes.as_ref()) {
+            Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) => {
+                Ok((scheduled.input.clone(), scheduled.header.clone()))
+            }
+            _ => Err(ServiceError::DataLoss(format!("no scheduled event of activity {:?} of {key}", activity.activity_id))),
+        }
+    }
+}
+
+fn sticky_of(attributes: proto::temporal::api::taskqueue::v1::StickyExecutionAttributes) -> Option<Sticky> {
+    let task_queue = attributes.worker_task_queue.filter(|queue| !queue.name.is_empty())?.name;
+    let timeout = attributes.schedule_to_start_timeout.and_then(|timeout| timeout.try_into().ok());
+    Some(Sticky { task_queue, schedule_to_start_timeout: timeout.unwrap_or_default() })
+}
+
+fn execution_of(key: &ExecutionKey) -> WorkflowExecution {
+    WorkflowExecution { workflow_id: key.workflow_id.to_string(), run_id: key.run_id.to_string() }
+}
+
+fn unexpected(reply: &Reply) -> ServiceError {
+    ServiceError::Internal(format!("the core answered with {reply:?}"))
+}
