@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use persistence::engine::{
-    Batch, Condition, Consistency, Continuation, Current, Engine, KeyRange, Outcome, Page, Partition, Row, Slice,
-    Statics, TableRef,
+    Batch, Condition, Consistency, Continuation, Current, Engine, KeyRange, Order, Outcome, PAGE_BYTES, Page,
+    Partition, Row, Slice, Statics, TableRef,
 };
 use persistence::error::StoreError;
 use persistence::table::Value;
@@ -24,11 +24,21 @@ use crate::config::CqlConfig;
 use crate::plan::{self, Step};
 use crate::prepared::Prepared;
 use crate::range::Range;
+use crate::row_sizes::RowSizes;
 use crate::session::{self, ConnectError};
 use crate::statements::{RangeShape, Shape};
 
-/// The most bytes of values that a batch may have.
-pub const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// The most bytes that a request for a batch may have, values and framing together.
+///
+/// Tried on Cassandra 5.0 as it is delivered: batches of 15 MiB are applied, plain and conditional, although
+/// `batch_size_fail_threshold` says 50 KiB (it is for batches of several partitions). 16 MiB is refused by
+/// `native_transport_max_frame_size`, which does no harm. But half of `commitlog_segment_size` is 16 MiB as well, and
+/// what that refuses within a conditional batch is reported as a failure of unknown outcome: so we refuse before it.
+const REQUEST_BYTES_MAX: usize = 15 << 20;
+
+/// What a statement of a batch takes beside its values (kind, id, count), and a value beside its bytes (length).
+const STATEMENT_OVERHEAD: usize = 21;
+const VALUE_OVERHEAD: usize = 4;
 
 /// The protocol counts the statements of a batch in 16 bits.
 const MAX_BATCH_STATEMENTS: usize = u16::MAX as usize;
@@ -36,6 +46,7 @@ const MAX_BATCH_STATEMENTS: usize = u16::MAX as usize;
 pub struct CqlEngine {
     session: Session,
     prepared: Prepared,
+    row_sizes: RowSizes,
     serial_reads: scylla::statement::Consistency,
     /// For conditional writes: sent once, whatever comes back.
     never_retry: Arc<dyn RetryPolicy>,
@@ -47,6 +58,7 @@ impl CqlEngine {
         Ok(Self {
             session: session::connect(config).await?,
             prepared: Prepared::default(),
+            row_sizes: RowSizes::default(),
             serial_reads: session::serial_reads(config),
             never_retry: Arc::new(FallthroughRetryPolicy::new()),
             retry_refused: Arc::new(RetryRefused),
@@ -71,23 +83,47 @@ impl CqlEngine {
         }
     }
 
-    async fn load_page(&self, slice: &Slice) -> Result<Page, StoreError> {
-        let Some(range) = Range::of_slice(slice) else { return Ok(Page::default()) };
+    /// Asks for rows until the limit, or the bytes of a page, are reached. Mostly that is once.
+    async fn load_page(&self, mut slice: Slice) -> Result<Page, StoreError> {
+        let table = slice.partition.table;
+        let mut page = Page::default();
+        let mut n_bytes = 0;
+        loop {
+            let wanted = self.row_sizes.rows_for(table, PAGE_BYTES - n_bytes, slice.limit - page.rows.len());
+            let rows = self.load_rows(&slice, wanted).await?;
+            let n_loaded = rows.len();
+            let n_bytes_before = n_bytes;
+            for row in rows {
+                if page.rows.len() == slice.limit || n_bytes >= PAGE_BYTES {
+                    break;
+                }
+                n_bytes += row.key.iter().chain(&row.values).map(Value::size).sum::<usize>();
+                page.rows.push(row);
+            }
+            self.row_sizes.observe(table, n_loaded, n_bytes - n_bytes_before);
+            let last = page.rows.last().map(|row| Continuation(row.key.clone()));
+            if page.rows.len() == slice.limit || n_bytes >= PAGE_BYTES {
+                page.next = last;
+                return Ok(page);
+            }
+            if n_loaded < wanted {
+                return Ok(page);
+            }
+            slice.after = last;
+        }
+    }
+
+    async fn load_rows(&self, slice: &Slice, limit: usize) -> Result<Vec<Row>, StoreError> {
+        let Some(range) = Range::of_slice(slice) else { return Ok(Vec::new()) };
         let table = slice.partition.table;
         let shape = match slice.order {
-            persistence::engine::Order::Ascending => Shape::Ascending(RangeShape::new(&range)),
-            persistence::engine::Order::Descending => Shape::Descending(RangeShape::new(&range)),
+            Order::Ascending => Shape::Ascending(RangeShape::new(&range)),
+            Order::Descending => Shape::Descending(RangeShape::new(&range)),
         };
-        let limit = Value::Int(i32::try_from(slice.limit).unwrap_or(i32::MAX));
+        let limit = Value::Int(i32::try_from(limit).unwrap_or(i32::MAX));
         let step = Step::new(shape, plan::range_values(&slice.partition, &range).chain([&limit]));
         let rows = self.select(table, step, slice.consistency).await?;
-        let rows = rows.into_iter().filter_map(|columns| cells::read_row(table.0, columns).transpose());
-        let rows = rows.collect::<Result<Vec<Row>, _>>()?;
-        let next = match rows.last() {
-            Some(last) if rows.len() == slice.limit => Some(Continuation(last.key.clone())),
-            _ => None,
-        };
-        Ok(Page { rows, next })
+        rows.into_iter().filter_map(|columns| cells::read_row(table.0, columns).transpose()).collect()
     }
 
     async fn select(
@@ -109,11 +145,14 @@ impl CqlEngine {
 
     async fn apply(&self, batch: &Batch) -> Result<Outcome, StoreError> {
         batch.check();
-        let steps = plan::steps(batch);
+        batch.check_size()?;
+        let Some(steps) = plan::steps(batch) else {
+            return Ok(Outcome::Refused(self.load_current(batch).await?));
+        };
         if steps.is_empty() {
             return Ok(Outcome::Applied);
         }
-        check_size(&steps)?;
+        check_request(&steps)?;
         let kind = if batch.is_conditional() { Write::Conditional } else { Write::Plain };
         let (statements, values) = self.prepare(batch.partition.table, steps).await?;
         let request = self.request(statements, kind);
@@ -184,7 +223,7 @@ impl CqlEngine {
     async fn load_row(&self, partition: &Partition, key: &[Value]) -> Result<Option<Row>, StoreError> {
         let mut slice = Slice::new(partition.clone(), KeyRange::prefix(key.to_vec()), 1);
         slice.consistency = Consistency::Serial;
-        Ok(self.load_page(&slice).await?.rows.pop())
+        Ok(self.load_rows(&slice, 1).await?.pop())
     }
 }
 
@@ -194,7 +233,7 @@ impl Engine for CqlEngine {
     }
 
     fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>> {
-        async move { self.load_page(&slice).await }.boxed()
+        self.load_page(slice).boxed()
     }
 
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {
@@ -202,13 +241,14 @@ impl Engine for CqlEngine {
     }
 }
 
-fn check_size(steps: &[Step]) -> Result<(), StoreError> {
-    let n_bytes: usize = steps.iter().flat_map(|step| &step.values).map(|value| value.0.size()).sum();
-    if n_bytes > MAX_BATCH_BYTES || steps.len() > MAX_BATCH_STATEMENTS {
+fn check_request(steps: &[Step]) -> Result<(), StoreError> {
+    let values = steps.iter().flat_map(|step| &step.values);
+    let n_value_bytes: usize = values.map(|value| value.0.size() + VALUE_OVERHEAD).sum();
+    let n_bytes = n_value_bytes + steps.len() * STATEMENT_OVERHEAD;
+    if n_bytes > REQUEST_BYTES_MAX || steps.len() > MAX_BATCH_STATEMENTS {
         let n_steps = steps.len();
-        return Err(StoreError::Unavailable(format!(
-            "a batch of {n_steps} statements and {n_bytes} bytes is too large"
-        )));
+        let too_large = format!("a batch of {n_steps} statements and {n_bytes} bytes is too large for a request");
+        return Err(StoreError::Unavailable(too_large));
     }
     Ok(())
 }

@@ -11,9 +11,10 @@ mod cells;
 mod plan;
 mod classify;
 mod prepared;
+mod row_sizes;
 mod engine;
 pub mod schema;
 
 pub use config::CqlConfig;
-pub use engine::{CqlEngine, MAX_BATCH_BYTES};
+pub use engine::CqlEngine;
 pub use session::ConnectError;

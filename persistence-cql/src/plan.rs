@@ -1,9 +1,12 @@
 //! Turns a read or a batch into statements and their values. Pure: nothing is sent here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
+use bytes::Bytes;
 use persistence::engine::{Batch, Condition, Partition, Row};
-use persistence::table::Value;
+use persistence::table::{Kind, Value};
+use uuid::Uuid;
 
 use crate::cells::Bound;
 use crate::range::Range;
@@ -25,16 +28,18 @@ impl Step {
 /// The values that a range binds, after those of the partition.
 pub(crate) fn range_values<'a>(partition: &'a Partition, range: &'a Range) -> impl Iterator<Item = &'a Value> {
     let bound = |bound: &'a std::ops::Bound<Vec<Value>>| match bound {
-        std::ops::Bound::Unbounded => [].iter(),
-        std::ops::Bound::Included(key) | std::ops::Bound::Excluded(key) => key.iter(),
+        Unbounded => [].iter(),
+        Included(key) | Excluded(key) => key.iter(),
     };
     partition.key.iter().chain(&range.equal).chain(bound(&range.lower)).chain(bound(&range.upper))
 }
 
 /// The statements of a batch. Conditions ride on the statement that changes what they are about, if there is one.
-pub(crate) fn steps(batch: &Batch) -> Vec<Step> {
+///
+/// `None` if no partition can meet the conditions: CQL does not let them be said together.
+pub(crate) fn steps(batch: &Batch) -> Option<Vec<Step>> {
     let partition = &batch.partition;
-    let mut rows = row_conditions(batch);
+    let mut rows = row_conditions(batch)?;
     let mut steps: Vec<Step> = static_step(batch).into_iter().collect();
     for row in &batch.puts {
         steps.push(put(partition, row, rows.remove(row.key.as_slice())));
@@ -47,10 +52,12 @@ pub(crate) fn steps(batch: &Batch) -> Vec<Step> {
         let covered = batch.range_deletes.iter().any(|range| range.contains(key));
         steps.push(if covered { delete(partition, key, Some(&condition)) } else { keep(partition, key, &condition) });
     }
-    for range in batch.range_deletes.iter().filter_map(Range::new).flat_map(Range::split) {
-        steps.push(Step::new(Shape::DeleteRange(RangeShape::new(&range)), range_values(partition, &range)));
+    for range in batch.range_deletes.iter().filter_map(Range::new) {
+        let parts = sparing_statics(partition, range).split();
+        let step = |part| Step::new(Shape::DeleteRange(RangeShape::new(part)), range_values(partition, part));
+        steps.extend(parts.iter().map(step));
     }
-    steps
+    Some(steps)
 }
 
 enum RowCondition<'a> {
@@ -58,27 +65,43 @@ enum RowCondition<'a> {
     Values(Vec<(usize, &'a Value)>),
 }
 
-fn row_conditions(batch: &Batch) -> BTreeMap<&[Value], RowCondition<'_>> {
+/// By row. `None` if one must be absent and have a value.
+fn row_conditions(batch: &Batch) -> Option<BTreeMap<&[Value], RowCondition<'_>>> {
     let mut rows = BTreeMap::new();
     for condition in &batch.conditions {
         match condition {
             Condition::Static { .. } => {}
-            Condition::Absent { key } => {
-                let previous = rows.insert(key.as_slice(), RowCondition::Absent);
-                assert!(
-                    matches!(previous, None | Some(RowCondition::Absent)),
-                    "row {key:?} must be absent and have a value"
-                );
-            }
+            Condition::Absent { key } => match rows.insert(key.as_slice(), RowCondition::Absent) {
+                None | Some(RowCondition::Absent) => {}
+                Some(RowCondition::Values(_)) => return None,
+            },
             Condition::Value { key, column, equals } => {
                 match rows.entry(key.as_slice()).or_insert(RowCondition::Values(Vec::new())) {
-                    RowCondition::Absent => panic!("row {key:?} must be absent and have a value"),
+                    RowCondition::Absent => return None,
                     RowCondition::Values(values) => values.push((*column, equals)),
                 }
             }
         }
     }
-    rows
+    Some(rows)
+}
+
+/// A DELETE of all rows would be one of the partition, and its static columns with it. A bound below every row keeps it
+/// to the rows.
+fn sparing_statics(partition: &Partition, range: Range) -> Range {
+    let table = partition.table.0;
+    let is_whole = range.equal.is_empty() && range.lower == Unbounded && range.upper == Unbounded;
+    if !is_whole || table.statics.is_empty() {
+        return range;
+    }
+    let least = match table.clustering[0].kind {
+        Kind::Int => i32::MIN.into(),
+        Kind::Bigint => i64::MIN.into(),
+        Kind::Text => "".into(),
+        Kind::Uuid => Uuid::nil().into(),
+        Kind::Blob => Bytes::new().into(),
+    };
+    Range { lower: Included(vec![least]), ..range }
 }
 
 /// One statement for all static columns: those that are set, and those that are conditions.
