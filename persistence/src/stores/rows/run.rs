@@ -1,0 +1,271 @@
+//! The state row of a run, and the row that names a workflow's current run.
+
+use std::sync::Arc;
+
+use proto::everrow::record::{self, RunStatus};
+use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
+use proto::temporal::api::history::v1::HistoryEvent;
+use workflow::{
+    Activity, Closed, CurrentRun, EventId, ExecutionKey, ExecutionState, Items, RunId, Running, Scheduled, Started,
+    Status, Sticky, Timer, Timestamp, Unrecorded, WorkflowTask,
+};
+
+use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
+
+/// What the state row does not hold, read from rows of their own.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) started: Option<Started>,
+    pub(crate) activities: Vec<(i64, Activity)>,
+    pub(crate) timers: Vec<(i64, Timer)>,
+    pub(crate) signal_requests: Vec<(i64, String)>,
+    pub(crate) buffered_events: Vec<(i64, HistoryEvent)>,
+}
+
+pub(crate) fn encode(state: &ExecutionState) -> record::Run {
+    let ExecutionState {
+        key: _,     // the row's key
+        started: _, // a row of its own
+        status,
+        closed,
+        next_event_id,
+        branch,
+        version_history,
+        workflow_task,
+        workflow_task_attempt,
+        last_completed_started_event_id,
+        activities,
+        timers,
+        cancel_requested,
+        signal_request_ids,
+        n_signals,
+        history_size,
+        memo,
+        search_attributes,
+        unrecorded:
+            Unrecorded {
+                db_record_version: _, // the row's version
+                last_txn_id,
+                sticky,
+                buffered_events,
+                last_updated_at,
+                start_request_id,
+                cancel_request_id,
+                is_closing,
+            },
+    } = state;
+    record::Run {
+        status: encode_status(*status).into(),
+        closed: closed.as_ref().map(encode_closed),
+        next_event_id: next_event_id.0,
+        branch: Some(branch::encode(branch)),
+        version_history: branch::encode_versions(version_history),
+        workflow_task: encode_workflow_task(workflow_task),
+        workflow_task_attempt: *workflow_task_attempt,
+        last_completed_started_event_id: last_completed_started_event_id.map(|event| event.0),
+        cancel_requested_event_id: cancel_requested.map(|event| event.0),
+        cancel_request_id: cancel_request_id.clone(),
+        n_signals: *n_signals,
+        history_size: *history_size,
+        memo: Some(memo.as_ref().clone()),
+        search_attributes: Some(search_attributes.as_ref().clone()),
+        last_txn_id: *last_txn_id,
+        sticky: sticky.as_ref().map(encode_sticky),
+        last_updated_at: last_updated_at.map(|at| at.0),
+        start_request_id: start_request_id.clone(),
+        n_items: Some(record::ItemCounts {
+            activities: activities.len() as u64,
+            timers: timers.len() as u64,
+            signal_requests: signal_request_ids.len() as u64,
+            buffered_events: buffered_events.len() as u64,
+        }),
+        is_closing: *is_closing,
+    }
+}
+
+/// Puts a run together from its rows, and makes sure that none is missing or left over.
+pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: Parts) -> Decoded<ExecutionState> {
+    check_counts(run.n_items.unwrap_or_default(), &parts)?;
+    Ok(ExecutionState {
+        key,
+        started: Arc::new(required(parts.started, "the row that tells how it was started")?),
+        status: decode_status(run.status)?,
+        closed: run.closed.map(decode_closed).transpose()?,
+        next_event_id: EventId(run.next_event_id),
+        branch: Arc::new(branch::decode(required(run.branch, "branch")?)?),
+        version_history: branch::decode_versions(run.version_history),
+        workflow_task: decode_workflow_task(run.workflow_task)?,
+        workflow_task_attempt: run.workflow_task_attempt,
+        last_completed_started_event_id: run.last_completed_started_event_id.map(EventId),
+        activities: Items::loaded(parts.activities),
+        timers: Items::loaded(parts.timers),
+        cancel_requested: run.cancel_requested_event_id.map(EventId),
+        signal_request_ids: Items::loaded(parts.signal_requests),
+        n_signals: run.n_signals,
+        history_size: run.history_size,
+        memo: Arc::new(run.memo.unwrap_or_default()),
+        search_attributes: Arc::new(run.search_attributes.unwrap_or_default()),
+        unrecorded: Unrecorded {
+            db_record_version: version,
+            last_txn_id: run.last_txn_id,
+            sticky: run.sticky.map(decode_sticky).transpose()?,
+            buffered_events: Items::loaded(parts.buffered_events),
+            last_updated_at: run.last_updated_at.map(Timestamp),
+            start_request_id: run.start_request_id,
+            cancel_request_id: run.cancel_request_id,
+            is_closing: run.is_closing,
+        },
+    })
+}
+
+fn check_counts(stored: record::ItemCounts, parts: &Parts) -> Decoded<()> {
+    let found = record::ItemCounts {
+        activities: parts.activities.len() as u64,
+        timers: parts.timers.len() as u64,
+        signal_requests: parts.signal_requests.len() as u64,
+        buffered_events: parts.buffered_events.len() as u64,
+    };
+    if stored == found {
+        Ok(())
+    } else {
+        Err(Malformed::new(format!("the state counts {stored:?}, its items are {found:?}")))
+    }
+}
+
+pub(crate) fn encode_current(current: &CurrentRun) -> record::CurrentRun {
+    let CurrentRun { run_id, status, started_at, request_id, version: _ } = current;
+    record::CurrentRun {
+        run_id: uuid_bytes(run_id.0),
+        status: encode_status(*status).into(),
+        started_at: started_at.0,
+        request_id: request_id.clone(),
+    }
+}
+
+pub(crate) fn decode_current(version: i64, current: record::CurrentRun) -> Decoded<CurrentRun> {
+    Ok(CurrentRun {
+        run_id: RunId(uuid(&current.run_id, "run_id")?),
+        status: decode_status(current.status)?,
+        started_at: Timestamp(current.started_at),
+        request_id: current.request_id,
+        version,
+    })
+}
+
+fn encode_status(status: Status) -> RunStatus {
+    match status {
+        Status::Running => RunStatus::Running,
+        Status::Completed => RunStatus::Completed,
+        Status::Failed => RunStatus::Failed,
+        Status::Canceled => RunStatus::Canceled,
+        Status::Terminated => RunStatus::Terminated,
+        Status::ContinuedAsNew => RunStatus::ContinuedAsNew,
+        Status::TimedOut => RunStatus::TimedOut,
+    }
+}
+
+fn decode_status(status: i32) -> Decoded<Status> {
+    match RunStatus::try_from(status).unwrap_or_default() {
+        RunStatus::Unspecified => Err(Malformed::new(format!("unknown status {status}"))),
+        RunStatus::Running => Ok(Status::Running),
+        RunStatus::Completed => Ok(Status::Completed),
+        RunStatus::Failed => Ok(Status::Failed),
+        RunStatus::Canceled => Ok(Status::Canceled),
+        RunStatus::Terminated => Ok(Status::Terminated),
+        RunStatus::ContinuedAsNew => Ok(Status::ContinuedAsNew),
+        RunStatus::TimedOut => Ok(Status::TimedOut),
+    }
+}
+
+fn encode_closed(closed: &Closed) -> record::Closed {
+    let Closed { event_id, at, new_run_id } = closed;
+    record::Closed {
+        event_id: event_id.0,
+        at: at.0,
+        new_run_id: new_run_id.map(|run| uuid_bytes(run.0)).unwrap_or_default(),
+    }
+}
+
+fn decode_closed(closed: record::Closed) -> Decoded<Closed> {
+    Ok(Closed {
+        event_id: EventId(closed.event_id),
+        at: Timestamp(closed.at),
+        new_run_id: optional_uuid(&closed.new_run_id, "new_run_id")?.map(RunId),
+    })
+}
+
+fn encode_workflow_task(task: &WorkflowTask) -> Option<record::WorkflowTask> {
+    let (scheduled, running) = match task {
+        WorkflowTask::None => return None,
+        WorkflowTask::Scheduled(scheduled) => (scheduled, None),
+        WorkflowTask::Running(scheduled, running) => (scheduled, Some(running)),
+    };
+    let Scheduled { event_id, at, first_scheduled_at, attempt, task_queue, start_to_close_timeout, version } =
+        scheduled;
+    Some(record::WorkflowTask {
+        scheduled_event_id: event_id.0,
+        scheduled_at: at.0,
+        first_scheduled_at: first_scheduled_at.0,
+        attempt: *attempt,
+        task_queue: task_queue.clone(),
+        start_to_close_timeout: Some(span(*start_to_close_timeout)),
+        version: *version,
+        running: running.map(encode_running),
+    })
+}
+
+fn decode_workflow_task(task: Option<record::WorkflowTask>) -> Decoded<WorkflowTask> {
+    let Some(task) = task else { return Ok(WorkflowTask::None) };
+    let scheduled = Scheduled {
+        event_id: EventId(task.scheduled_event_id),
+        at: Timestamp(task.scheduled_at),
+        first_scheduled_at: Timestamp(task.first_scheduled_at),
+        attempt: task.attempt,
+        task_queue: task.task_queue,
+        start_to_close_timeout: required_span(task.start_to_close_timeout, "start_to_close_timeout")?,
+        version: task.version,
+    };
+    Ok(match task.running {
+        None => WorkflowTask::Scheduled(scheduled),
+        Some(running) => WorkflowTask::Running(scheduled, decode_running(running)?),
+    })
+}
+
+fn encode_running(running: &Running) -> record::RunningWorkflowTask {
+    let Running { event_id, at, request_id, identity, history_size, continue_as_new_reasons } = running;
+    record::RunningWorkflowTask {
+        event_id: event_id.0,
+        at: at.0,
+        request_id: request_id.clone(),
+        identity: identity.clone(),
+        history_size: *history_size,
+        continue_as_new_reasons: continue_as_new_reasons.iter().map(|reason| i32::from(*reason)).collect(),
+    }
+}
+
+fn decode_running(running: record::RunningWorkflowTask) -> Decoded<Running> {
+    let reasons = running.continue_as_new_reasons.into_iter().map(|reason| {
+        SuggestContinueAsNewReason::try_from(reason)
+            .map_err(|_| Malformed::new(format!("unknown reason {reason} to continue as new")))
+    });
+    Ok(Running {
+        event_id: EventId(running.event_id),
+        at: Timestamp(running.at),
+        request_id: running.request_id,
+        identity: running.identity,
+        history_size: running.history_size,
+        continue_as_new_reasons: reasons.collect::<Decoded<_>>()?,
+    })
+}
+
+fn encode_sticky(sticky: &Sticky) -> record::Sticky {
+    let Sticky { task_queue, schedule_to_start_timeout } = sticky;
+    record::Sticky { task_queue: task_queue.clone(), schedule_to_start_timeout: Some(span(*schedule_to_start_timeout)) }
+}
+
+fn decode_sticky(sticky: record::Sticky) -> Decoded<Sticky> {
+    Ok(Sticky {
+        task_queue: sticky.task_queue,
+        schedule_to_start_timeout: required_span(sticky.schedule_to_start_timeout, "sticky timeout")?,
+    })
+}
