@@ -1,1 +1,124 @@
-//! The schema.
+//! Setting up, updating and checking the schema.
+
+use std::time::Duration;
+
+use persistence::engine::{Batch, Engine as _, KeyRange, Outcome, Partition, Slice};
+use persistence::tables;
+use persistence_cql::schema::{self, LockTerms, SchemaError};
+use persistence_cql::{ConnectError, CqlEngine};
+use uuid::Uuid;
+
+use crate::cluster::Keyspace;
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+fn terms() -> LockTerms {
+    LockTerms { owner: Uuid::new_v4(), now_ms: NOW_MS, holds_for: Duration::from_secs(60) }
+}
+
+async fn change(keyspace: &Keyspace, text: &str) {
+    let text = text.replace("KEYSPACE", &keyspace.config.keyspace);
+    keyspace.session().await.query_unpaged(text, ()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn setup_makes_every_table_and_can_be_repeated() {
+    let keyspace = Keyspace::unused();
+    let report = schema::setup(&keyspace.config, &terms()).await.unwrap();
+    assert_eq!(report.warnings, Vec::<String>::new(), "the tests run on Paxos v2");
+    assert_eq!(schema::setup(&keyspace.config, &terms()).await.unwrap(), report);
+    assert_eq!(schema::check(&keyspace.config).await.unwrap(), report);
+
+    let engine = CqlEngine::connect(&keyspace.config).await.unwrap();
+    for table in tables::ALL {
+        let least = |column: &persistence::table::Column| match column.kind {
+            persistence::table::Kind::Int => 0.into(),
+            persistence::table::Kind::Bigint => 0_i64.into(),
+            persistence::table::Kind::Text => "a".into(),
+            persistence::table::Kind::Uuid => Uuid::nil().into(),
+            persistence::table::Kind::Blob => bytes::Bytes::from_static(b"a").into(),
+        };
+        let of = |columns: &[persistence::table::Column]| columns.iter().map(least).collect::<Vec<_>>();
+        let partition = Partition::new(table, of(table.partition));
+        let row = persistence::engine::Row { key: of(table.clustering), values: of(table.values) };
+        let statics = of(table.statics).into_iter().enumerate().collect::<Vec<_>>();
+        let batch = Batch { puts: vec![row.clone()], statics, ..Batch::new(partition.clone()) };
+        assert_eq!(engine.write(batch).await, Ok(Outcome::Applied), "{}", table.name);
+        let page = engine.read(Slice::new(partition, KeyRange::all(), 10)).await.unwrap();
+        assert_eq!(page.rows, [row], "{}", table.name);
+    }
+    keyspace.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_set_up_at_the_same_time_all_succeed() {
+    let keyspace = Keyspace::unused();
+    let setup = || {
+        let config = keyspace.config.clone();
+        tokio::spawn(async move { schema::setup(&config, &terms()).await })
+    };
+    for node in [setup(), setup(), setup(), setup()] {
+        node.await.unwrap().unwrap();
+    }
+    schema::check(&keyspace.config).await.unwrap();
+    keyspace.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyspace_without_schema_is_told_apart_from_none() {
+    let keyspace = Keyspace::unused();
+    let missing = schema::check(&keyspace.config).await;
+    assert!(matches!(missing, Err(SchemaError::Connect(ConnectError::NoKeyspace(_)))), "{missing:?}");
+
+    keyspace.drop_and_create(&[]).await;
+    let empty = schema::check(&keyspace.config).await;
+    assert!(matches!(empty, Err(SchemaError::Missing(_))), "{empty:?}");
+    schema::update(&keyspace.config, &terms()).await.unwrap();
+    schema::check(&keyspace.config).await.unwrap();
+    keyspace.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyspace_is_not_made_without_being_told_how() {
+    let mut keyspace = Keyspace::unused();
+    keyspace.config.replication = None;
+    let untold = schema::setup(&keyspace.config, &terms()).await;
+    assert!(matches!(untold, Err(SchemaError::NoReplication(_))), "{untold:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_newer_than_the_binary_is_left_alone() {
+    let keyspace = Keyspace::unused();
+    schema::setup(&keyspace.config, &terms()).await.unwrap();
+    change(&keyspace, "INSERT INTO KEYSPACE.schema_version (bucket, version, name) VALUES (0, 9999, 'future')").await;
+    for newer in [
+        schema::setup(&keyspace.config, &terms()).await,
+        schema::update(&keyspace.config, &terms()).await,
+        schema::check(&keyspace.config).await,
+    ] {
+        assert!(matches!(newer, Err(SchemaError::Newer { found: 9999, .. })), "{newer:?}");
+    }
+    keyspace.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_waited_for_until_its_holder_is_out_of_time() {
+    let keyspace = Keyspace::unused();
+    schema::setup(&keyspace.config, &terms()).await.unwrap();
+    let lock_until = async |expires_at: i64| {
+        change(&keyspace, "DELETE FROM KEYSPACE.schema_version WHERE bucket = 0").await;
+        let set =
+            "UPDATE KEYSPACE.schema_version SET lock_owner = 5b1c395e-b41f-41e5-9f22-ba0be0483c18, lock_expires_at";
+        change(&keyspace, &format!("{set} = {expires_at} WHERE bucket = 0")).await;
+    };
+    let hasty = LockTerms { holds_for: Duration::from_millis(500), ..terms() };
+
+    lock_until(NOW_MS + 3_600_000).await;
+    let locked = schema::update(&keyspace.config, &hasty).await;
+    assert!(matches!(locked, Err(SchemaError::Locked)), "{locked:?}");
+
+    lock_until(NOW_MS + 300).await;
+    schema::update(&keyspace.config, &terms()).await.unwrap();
+    schema::check(&keyspace.config).await.unwrap();
+    keyspace.drop().await;
+}
