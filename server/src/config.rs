@@ -1,1 +1,213 @@
-//! Typed configuration (being written).
+//! The configuration: one typed tree, a struct per service, defaults and their reasons in place. A file may leave out
+//! everything; an environment variable `EVERROW__SECTION__KEY` outweighs the file.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use persistence_cql::CqlConfig;
+use serde::Deserialize;
+use thiserror::Error;
+use toml::{Table, Value};
+
+use crate::history::config::HistoryConfig;
+use crate::matching::config::MatchingConfig;
+
+#[cfg(test)]
+mod tests;
+
+/// The port that every client of the API expects.
+pub const PORT: u16 = 7233;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub cluster: ClusterConfig,
+    pub frontend: FrontendConfig,
+    pub store: StoreConfig,
+    pub history: HistoryConfig,
+    pub matching: MatchingConfig,
+    pub log: LogConfig,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusterConfig {
+    /// What namespaces call this cluster. Stored with them: it cannot change later.
+    pub name: String,
+    /// How many shards the executions are spread over. Recorded at the first start: it cannot change later.
+    pub shards: i32,
+    /// Namespaces that are made at start-up if they are missing, besides the system's own.
+    pub namespaces: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FrontendConfig {
+    /// Where the public gRPC API is served. Port 0 takes any free one.
+    pub listen: SocketAddr,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    pub engine: EngineKind,
+    pub embedded: EmbeddedConfig,
+    pub cassandra: CqlConfig,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineKind {
+    /// In a directory of this machine.
+    #[default]
+    Embedded,
+    /// On Cassandra or ScyllaDB.
+    Cassandra,
+    /// Nowhere: everything is gone when the process ends. For trying things out.
+    Memory,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbeddedConfig {
+    /// Made if it is missing. One process at a time.
+    pub data: PathBuf,
+    /// Acknowledge only what is on the disk. Off, the loss of power loses what was acknowledged last.
+    pub fsync: bool,
+    /// Blocks of tables kept in memory, in bytes; taken as they are read.
+    pub cache_bytes: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// `error`, `warn`, `info`, `debug` or `trace`, also by module: `info,server::history=debug`.
+    pub level: String,
+    pub format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    #[default]
+    Text,
+    /// One object per line.
+    Json,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        Self { name: "active".into(), shards: 16, namespaces: Vec::new() }
+    }
+}
+
+impl Default for FrontendConfig {
+    fn default() -> Self {
+        Self { listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT) }
+    }
+}
+
+impl Default for EmbeddedConfig {
+    fn default() -> Self {
+        Self { data: "everrow-data".into(), fsync: true, cache_bytes: 16 << 20 }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: "info".into(), format: LogFormat::Text }
+    }
+}
+
+/// Told to the operator, who must be able to mend it with nothing else at hand.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {}: {error}", file.display())]
+    Unreadable { file: PathBuf, error: std::io::Error },
+    #[error("the configuration file {} is wrong:\n{error}", file.display())]
+    WrongFile { file: PathBuf, error: String },
+    #[error("the environment variable {variable} is wrong: {error}")]
+    WrongVariable { variable: String, error: String },
+    #[error("{key} = {value}: {allowed}")]
+    OutOfRange { key: &'static str, value: String, allowed: &'static str },
+}
+
+/// Variables of the environment that begin so are ours.
+const VARIABLE_PREFIX: &str = "EVERROW__";
+/// Each shard costs memory on its owner and a partition in the store.
+const SHARDS_MAX: i32 = 16_384;
+
+impl Config {
+    /// Reads the file, then the environment.
+    pub fn load(
+        file: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
+        let wrong = |error: toml::de::Error| ConfigError::WrongFile { file: file.to_owned(), error: error.to_string() };
+        // The typed reading of the bare file comes first: its errors point to a line.
+        toml::from_str::<Self>(&text).map_err(wrong)?;
+        let mut table: Table = toml::from_str(&text).map_err(wrong)?;
+        apply_environment(&mut table, environment)?;
+        let config: Self = table.try_into().map_err(wrong)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What the types alone cannot say.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |key, value: &dyn ToString, allowed| {
+            Err(ConfigError::OutOfRange { key, value: value.to_string(), allowed })
+        };
+        if !(1..=SHARDS_MAX).contains(&self.cluster.shards) {
+            return wrong("cluster.shards", &self.cluster.shards, "there are 1 to 16384 shards");
+        }
+        if self.cluster.name.is_empty() {
+            return wrong("cluster.name", &"\"\"", "a cluster has a name");
+        }
+        if self.store.engine == EngineKind::Cassandra && self.store.cassandra.contact_points.is_empty() {
+            return wrong("store.cassandra.contact_points", &"[]", "name at least one node as \"host:port\"");
+        }
+        Ok(())
+    }
+}
+
+/// One variable at a time, so that the wrong one can be named.
+fn apply_environment(
+    table: &mut Table,
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<(), ConfigError> {
+    let mut variables: Vec<_> =
+        environment.into_iter().filter(|(name, _)| name.starts_with(VARIABLE_PREFIX)).collect();
+    variables.sort();
+    for (variable, text) in variables {
+        let keys = variable[VARIABLE_PREFIX.len()..].to_ascii_lowercase();
+        let path: Vec<&str> = keys.split("__").collect();
+        // A bare word is a string; whatever reads as TOML is that. A number may be meant as text (a password).
+        let as_toml = toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut read| read.remove("value"));
+        let candidates = as_toml.into_iter().chain([Value::String(text)]);
+        let mut error = String::new();
+        let accepted = candidates.into_iter().find_map(|value| {
+            let mut changed = table.clone();
+            set(&mut changed, &path, value)
+                .and_then(|()| changed.clone().try_into::<Config>().map_err(|wrong| wrong.message().to_owned()))
+                .map(|_| changed)
+                .map_err(|wrong| error = wrong)
+                .ok()
+        });
+        *table = accepted.ok_or(ConfigError::WrongVariable { variable, error })?;
+    }
+    Ok(())
+}
+
+fn set(table: &mut Table, path: &[&str], value: Value) -> Result<(), String> {
+    let (key, sections) = path.split_last().ok_or("it names no key")?;
+    let mut table = table;
+    for section in sections {
+        let entry = table.entry(*section).or_insert_with(|| Value::Table(Table::new()));
+        table = entry.as_table_mut().ok_or_else(|| format!("{section} is not a section"))?;
+    }
+    table.insert((*key).to_owned(), value);
+    Ok(())
+}

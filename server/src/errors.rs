@@ -3,11 +3,13 @@
 use persistence::error::StoreError;
 use prost::{Message, Name};
 use proto::google::rpc;
-use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
+use proto::temporal::api::enums::v1::{NamespaceState, ResourceExhaustedCause, ResourceExhaustedScope};
 use proto::temporal::api::errordetails::v1 as details;
 use thiserror::Error;
+use tonic::codegen::http::HeaderMap;
+use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
-use workflow::{LimitCause, Rejection};
+use workflow::Rejection;
 
 /// What a service answers instead of a response; each variant is one thing that a client can tell apart.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -18,8 +20,11 @@ pub enum ServiceError {
     NotFound(String),
     #[error("Namespace {namespace} is not found.")]
     NamespaceNotFound { namespace: String },
-    #[error("Namespace already exists.")]
-    NamespaceAlreadyExists,
+    #[error("Namespace {namespace:?} already exists")]
+    NamespaceAlreadyExists { namespace: String },
+    /// The namespace is deprecated or deleted, and this cannot be done in it.
+    #[error("Namespace has invalid state: {}. Must be {}.", state_name(*state), state_names(allowed))]
+    NamespaceInvalidState { namespace: String, state: NamespaceState, allowed: Vec<NamespaceState> },
     #[error("{message}")]
     AlreadyStarted { message: String, start_request_id: String, run_id: String },
     #[error("{message}")]
@@ -31,6 +36,9 @@ pub enum ServiceError {
     /// A task that somebody else has, or that is over: between our services only.
     #[error("{0}")]
     TaskAlreadyStarted(String),
+    /// Nobody polls the sticky queue: the task goes to the normal one at once. Between our services only.
+    #[error("sticky worker unavailable, please use original task queue.")]
+    StickyWorkerUnavailable,
     /// This node no longer owns the shard: find its owner and ask again.
     #[error("shard {0} is owned by another node")]
     ShardOwnershipLost(i32),
@@ -66,16 +74,48 @@ impl ServiceError {
         )
     }
 
+    /// What a client of the public API gets to see: our inner workings stay in the log, found again by the hash.
+    #[must_use]
+    pub fn for_client(self) -> Self {
+        match self {
+            Self::ShardOwnershipLost(_) => Self::Unavailable("shard unavailable, please backoff and retry".into()),
+            Self::DataLoss(_) => Self::Unavailable("internal history service error".into()),
+            Self::Internal(message) => {
+                Self::Internal(format!("something went wrong, please retry ({:08x})", hash(&message)))
+            }
+            Self::InvalidArgument(_)
+            | Self::NotFound(_)
+            | Self::NamespaceNotFound { .. }
+            | Self::NamespaceAlreadyExists { .. }
+            | Self::NamespaceInvalidState { .. }
+            | Self::AlreadyStarted { .. }
+            | Self::ResourceExhausted { .. }
+            | Self::PermissionDenied { .. }
+            | Self::FailedPrecondition(_)
+            | Self::TaskAlreadyStarted(_)
+            | Self::StickyWorkerUnavailable
+            | Self::Unavailable(_)
+            | Self::DeadlineExceeded(_)
+            | Self::Unimplemented(_) => self,
+        }
+    }
+
+    /// Under this number the log has what `for_client` hid.
+    #[must_use]
+    pub fn hidden_hash(&self) -> Option<u32> {
+        matches!(self, Self::Internal(_) | Self::DataLoss(_)).then(|| hash(&self.to_string()))
+    }
+
     fn code(&self) -> Code {
         match self {
             Self::InvalidArgument(_) => Code::InvalidArgument,
             Self::NotFound(_) | Self::NamespaceNotFound { .. } => Code::NotFound,
-            Self::NamespaceAlreadyExists | Self::AlreadyStarted { .. } => Code::AlreadyExists,
+            Self::NamespaceAlreadyExists { .. } | Self::AlreadyStarted { .. } => Code::AlreadyExists,
             Self::TaskAlreadyStarted(_) => Code::AlreadyExists,
             Self::ResourceExhausted { .. } => Code::ResourceExhausted,
             Self::PermissionDenied { .. } => Code::PermissionDenied,
-            Self::FailedPrecondition(_) => Code::FailedPrecondition,
-            Self::ShardOwnershipLost(_) | Self::Unavailable(_) => Code::Unavailable,
+            Self::FailedPrecondition(_) | Self::NamespaceInvalidState { .. } => Code::FailedPrecondition,
+            Self::ShardOwnershipLost(_) | Self::StickyWorkerUnavailable | Self::Unavailable(_) => Code::Unavailable,
             Self::DeadlineExceeded(_) => Code::DeadlineExceeded,
             Self::Unimplemented(_) => Code::Unimplemented,
             Self::Internal(_) => Code::Internal,
@@ -89,11 +129,19 @@ impl ServiceError {
             Self::NamespaceNotFound { namespace } => {
                 Some(packed(&details::NamespaceNotFoundFailure { namespace: namespace.clone() }))
             }
-            Self::NamespaceAlreadyExists => Some(packed(&details::NamespaceAlreadyExistsFailure {})),
+            Self::NamespaceAlreadyExists { .. } => Some(packed(&details::NamespaceAlreadyExistsFailure {})),
+            Self::NamespaceInvalidState { namespace, state, allowed } => {
+                Some(packed(&details::NamespaceInvalidStateFailure {
+                    namespace: namespace.clone(),
+                    state: (*state).into(),
+                    allowed_states: allowed.iter().map(|state| (*state).into()).collect(),
+                }))
+            }
             Self::AlreadyStarted { start_request_id, run_id, .. } => {
                 Some(packed(&details::WorkflowExecutionAlreadyStartedFailure {
                     start_request_id: start_request_id.clone(),
                     run_id: run_id.clone(),
+                    ..Default::default()
                 }))
             }
             Self::ResourceExhausted { cause, scope, .. } => {
@@ -104,6 +152,7 @@ impl ServiceError {
             }
             Self::InvalidArgument(_)
             | Self::TaskAlreadyStarted(_)
+            | Self::StickyWorkerUnavailable
             | Self::FailedPrecondition(_)
             | Self::ShardOwnershipLost(_)
             | Self::Unavailable(_)
@@ -117,11 +166,47 @@ impl ServiceError {
 
 impl From<ServiceError> for Status {
     fn from(error: ServiceError) -> Self {
-        let (code, message) = (error.code(), error.to_string());
+        let (code, message) = (error.code(), bounded(error.to_string()));
         let Some(detail) = error.detail() else { return Self::new(code, message) };
-        let status = rpc::Status { code: code.into(), message: message.clone(), details: vec![detail] };
-        Self::with_details(code, message, status.encode_to_vec().into())
+        let details = rpc::Status { code: code.into(), message: message.clone(), details: vec![detail] };
+        let mut status = Self::with_details(code, message, details.encode_to_vec().into());
+        if let ServiceError::ResourceExhausted { cause, scope, .. } = &error {
+            let headers = status.metadata_mut();
+            for (header, name) in [
+                ("x-resource-exhausted-cause", camel_case(cause.as_str_name(), "RESOURCE_EXHAUSTED_CAUSE_")),
+                ("x-resource-exhausted-scope", camel_case(scope.as_str_name(), "RESOURCE_EXHAUSTED_SCOPE_")),
+            ] {
+                if let Ok(value) = name.parse::<MetadataValue<_>>() {
+                    headers.insert(header, value);
+                }
+            }
+        }
+        status
     }
+}
+
+/// A handler panicked. The client may try again; the log has the reason.
+#[must_use]
+pub fn panicked() -> Status {
+    Status::internal("something went wrong, please retry")
+}
+
+/// Two answers of the gRPC library in the words that clients know: which RPC has no handler of ours, and that a request
+/// was too large (SDKs look for those words). `None`: the answer stands.
+#[must_use]
+pub fn restated(headers: &HeaderMap, method: &str) -> Option<Status> {
+    let status = Status::from_header_map(headers)?;
+    let message = status.message();
+    if status.code() == Code::Unimplemented && message == "Not yet implemented" {
+        return Some(Status::unimplemented(format!("{method} is not built yet")));
+    }
+    if status.code() == Code::OutOfRange && message.contains("message length too large") {
+        let mut sizes = message.split(|character: char| !character.is_ascii_digit()).filter(|part| !part.is_empty());
+        let (found, limit) = (sizes.next()?, sizes.next()?);
+        let message = format!("grpc: received message larger than max ({found} vs. {limit})");
+        return Some(Status::resource_exhausted(message));
+    }
+    None
 }
 
 impl From<Rejection> for ServiceError {
@@ -131,17 +216,15 @@ impl From<Rejection> for ServiceError {
             Rejection::ExecutionClosed
             | Rejection::WorkflowTaskNotFound
             | Rejection::ActivityNotFound
+            | Rejection::ActivityIdNotFound(_)
             | Rejection::OtherChain { .. } => Self::NotFound(message),
             Rejection::AlreadyStarted(_) => Self::TaskAlreadyStarted(message),
-            Rejection::InvalidArgument(_) => Self::InvalidArgument(message),
-            Rejection::LimitExceeded { cause, .. } => match cause {
-                // The reference answers the full run's caller as it would a wrong request.
-                LimitCause::Signals | LimitCause::HistorySize => Self::InvalidArgument(message),
-                LimitCause::BufferedEvents => Self::ResourceExhausted {
-                    cause: ResourceExhaustedCause::SystemOverloaded,
-                    scope: ResourceExhaustedScope::Namespace,
-                    message,
-                },
+            // The reference answers the full run's caller as it would a wrong request.
+            Rejection::InvalidArgument(_) | Rejection::LimitExceeded { .. } => Self::InvalidArgument(message),
+            Rejection::Busy(_) => Self::ResourceExhausted {
+                cause: ResourceExhaustedCause::BusyWorkflow,
+                scope: ResourceExhaustedScope::Namespace,
+                message,
             },
         }
     }
@@ -157,6 +240,46 @@ impl From<StoreError> for ServiceError {
             StoreError::Corrupt(_) => Self::DataLoss(message),
         }
     }
+}
+
+/// A message travels in a header, and those have limits on the way.
+const MESSAGE_BYTES: usize = 4000;
+
+fn bounded(mut message: String) -> String {
+    const SUFFIX: &str = "... <truncated>";
+    if message.len() > MESSAGE_BYTES {
+        let mut end = MESSAGE_BYTES - SUFFIX.len();
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        message.push_str(SUFFIX);
+    }
+    message
+}
+
+/// FNV-1a: short, stable over releases, and good enough to find a line in a log.
+fn hash(message: &str) -> u32 {
+    message.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// `RPS_LIMIT` is `RpsLimit` to clients: the form that the reference prints.
+fn camel_case(name: &str, prefix: &str) -> String {
+    let words = name.strip_prefix(prefix).unwrap_or(name).split('_').filter(|word| !word.is_empty());
+    words.map(|word| format!("{}{}", &word[..1], word[1..].to_ascii_lowercase())).collect()
+}
+
+fn state_name(state: NamespaceState) -> &'static str {
+    match state {
+        NamespaceState::Unspecified => "Unspecified",
+        NamespaceState::Registered => "Registered",
+        NamespaceState::Deprecated => "Deprecated",
+        NamespaceState::Deleted => "Deleted",
+    }
+}
+
+fn state_names(states: &[NamespaceState]) -> String {
+    states.iter().map(|state| state_name(*state)).collect::<Vec<_>>().join(" or ")
 }
 
 fn packed<M: Message + Name>(message: &M) -> prost_types::Any {

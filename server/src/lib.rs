@@ -1,5 +1,6 @@
 //! Everrow's server: the modules in the order a request meets them.
 
+pub mod cli;
 pub mod node;
 pub mod config;
 pub mod errors;
@@ -10,3 +11,4 @@ pub mod frontend;
 pub mod history;
 pub mod matching;
 pub mod telemetry;
+pub mod version;

@@ -1,2 +1,7 @@
-//! x
-fn main() {}
+//! The binary `everrow`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    server::cli::run()
+}

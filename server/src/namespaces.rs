@@ -1,1 +1,229 @@
-//! Namespaces that this node knows (being written).
+//! The namespaces as every service sees them: cached by name and by id, read from the store on a miss.
+//!
+//! Own writes are seen at once. Nothing is read again by itself: an idle node sends no statements.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use moka::ops::compute::Op;
+use moka::sync::Cache;
+use persistence::stores::namespaces::{NamespaceStore, StoredNamespace};
+use persistence::error::StoreError;
+use proto::everrow::record;
+use proto::temporal::api::enums::v1::{ArchivalState, NamespaceState};
+use tokio::time::Instant;
+use workflow::NamespaceId;
+
+use crate::env::Env;
+use crate::errors::ServiceError;
+
+/// The namespace of the server's own workflows.
+pub const SYSTEM_NAMESPACE: &str = "temporal-system";
+
+/// Namespaces kept in memory, each a few kilobytes at most.
+const CACHED_MAX: u64 = 10_000;
+/// For so long a name that was not found is not looked up again: a worker with a wrong name polls several times a
+/// second, and a new namespace is usable soon enough.
+const MISSING_FOR: Duration = Duration::from_secs(1);
+/// Attempts at a change that others keep overtaking.
+const CHANGE_TRIES: usize = 10;
+
+const SYSTEM_RETENTION_SECONDS: i64 = 7 * 24 * 60 * 60;
+const DEFAULT_RETENTION_SECONDS: i64 = 24 * 60 * 60;
+
+/// A namespace, as of the last time it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Namespace {
+    pub id: NamespaceId,
+    pub name: String,
+    pub state: NamespaceState,
+    /// How long closed runs are kept.
+    pub retention: Duration,
+    pub failover_version: i64,
+    pub record: record::Namespace,
+    /// Counts the writes of its row.
+    version: i64,
+}
+
+pub struct NamespaceRegistry {
+    store: NamespaceStore,
+    env: Env,
+    by_id: Cache<NamespaceId, Arc<Namespace>>,
+    by_name: Cache<String, Arc<Namespace>>,
+    /// When a name, or the text of an id, was last found missing.
+    missing: Cache<String, Instant>,
+}
+
+impl NamespaceRegistry {
+    #[must_use]
+    pub fn new(store: NamespaceStore, env: Env) -> Self {
+        Self {
+            store,
+            env,
+            by_id: Cache::new(CACHED_MAX),
+            by_name: Cache::new(CACHED_MAX),
+            missing: Cache::new(CACHED_MAX),
+        }
+    }
+
+    pub async fn by_name(&self, name: &str) -> Result<Arc<Namespace>, ServiceError> {
+        if let Some(namespace) = self.by_name.get(name) {
+            return Ok(namespace);
+        }
+        self.not_known_missing(name)?;
+        self.read_by_name(name).await
+    }
+
+    pub async fn by_id(&self, id: NamespaceId) -> Result<Arc<Namespace>, ServiceError> {
+        if let Some(namespace) = self.by_id.get(&id) {
+            return Ok(namespace);
+        }
+        self.not_known_missing(&id.to_string())?;
+        self.read_by_id(id).await
+    }
+
+    /// Past the cache, for who must see the newest.
+    pub async fn read_by_name(&self, name: &str) -> Result<Arc<Namespace>, ServiceError> {
+        let stored = self.store.get_by_name(name).await?;
+        self.keep_or_miss(stored, name)
+    }
+
+    /// Past the cache, for who must see the newest.
+    pub async fn read_by_id(&self, id: NamespaceId) -> Result<Arc<Namespace>, ServiceError> {
+        let stored = self.store.get_by_id(id).await?;
+        self.keep_or_miss(stored, &id.to_string())
+    }
+
+    /// Makes a namespace.
+    pub async fn register(&self, record: record::Namespace) -> Result<Arc<Namespace>, ServiceError> {
+        let name = record.name.clone();
+        let id = NamespaceId(self.env.new_uuid());
+        match self.store.create(id, record).await {
+            Ok(stored) => Ok(self.keep(stored)),
+            Err(StoreError::Refused(_)) => Err(ServiceError::NamespaceAlreadyExists { namespace: name }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes a namespace as `decide` says, which sees the newest record and is asked again if another change came in
+    /// between. `None`: there is nothing to change.
+    pub async fn change(
+        &self,
+        name: &str,
+        mut decide: impl FnMut(&record::Namespace) -> Result<Option<record::Namespace>, ServiceError>,
+    ) -> Result<Arc<Namespace>, ServiceError> {
+        for _ in 0..CHANGE_TRIES {
+            let current = self.read_by_name(name).await?;
+            let Some(changed) = decide(&current.record)? else { return Ok(current) };
+            match self.store.update(current.id, current.version, changed).await {
+                Ok(stored) => return Ok(self.keep(stored)),
+                // Another change came first, or ours may have been applied: the next reading tells.
+                Err(StoreError::Refused(_) | StoreError::OutcomeUnknown(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ServiceError::Unavailable(format!("namespace {name} is changed by others all the time; try again")))
+    }
+
+    /// A page of all namespaces, and the token of the next page; empty if there is none.
+    pub async fn list(&self, page: usize, token: &[u8]) -> Result<(Vec<Arc<Namespace>>, Bytes), ServiceError> {
+        let (stored, next) = self.store.list(page, token).await?;
+        Ok((stored.into_iter().map(|stored| self.keep(stored)).collect(), next))
+    }
+
+    /// Makes the system's namespace and these, where they are missing.
+    pub async fn ensure(&self, names: &[String], cluster: &str) -> Result<(), ServiceError> {
+        let system = (SYSTEM_NAMESPACE, SYSTEM_RETENTION_SECONDS);
+        let others = names.iter().map(|name| (name.as_str(), DEFAULT_RETENTION_SECONDS));
+        for (name, retention) in std::iter::once(system).chain(others) {
+            match self.read_by_name(name).await {
+                Err(ServiceError::NamespaceNotFound { .. }) => {}
+                found => {
+                    found?;
+                    continue;
+                }
+            }
+            match self.register(initial_record(name, retention, cluster)).await {
+                // Another node of the cluster starts too.
+                Ok(_) | Err(ServiceError::NamespaceAlreadyExists { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn not_known_missing(&self, key: &str) -> Result<(), ServiceError> {
+        match self.missing.get(key) {
+            Some(since) if since.elapsed() < MISSING_FOR => {
+                Err(ServiceError::NamespaceNotFound { namespace: key.to_owned() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn keep_or_miss(&self, stored: Option<StoredNamespace>, key: &str) -> Result<Arc<Namespace>, ServiceError> {
+        if let Some(stored) = stored {
+            return Ok(self.keep(stored));
+        }
+        self.missing.insert(key.to_owned(), Instant::now());
+        Err(ServiceError::NamespaceNotFound { namespace: key.to_owned() })
+    }
+
+    /// The newer of what is cached and what was read: a slow reader must not bring back what a change replaced.
+    fn keep(&self, stored: StoredNamespace) -> Arc<Namespace> {
+        let read = Arc::new(Namespace::from(stored));
+        let newer = |entry: Option<moka::Entry<_, Arc<Namespace>>>| match entry {
+            Some(entry) if entry.value().version > read.version => Op::Nop,
+            Some(_) | None => Op::Put(Arc::clone(&read)),
+        };
+        self.missing.invalidate(&read.name);
+        self.missing.invalidate(&read.id.to_string());
+        self.by_id.entry(read.id).and_compute_with(newer);
+        let kept = self.by_name.entry(read.name.clone()).and_compute_with(|entry| match entry {
+            Some(entry) if entry.value().version > read.version => Op::Nop,
+            Some(_) | None => Op::Put(Arc::clone(&read)),
+        });
+        kept.into_entry().map_or(read, moka::Entry::into_value)
+    }
+}
+
+impl Namespace {
+    /// Whether a worker may poll with this build.
+    pub fn check_binary(&self, checksum: &str) -> Result<(), ServiceError> {
+        let bad = self.record.bad_binaries.as_ref().is_some_and(|bad| bad.binaries.contains_key(checksum));
+        if bad {
+            let message = format!("Binary {checksum} already marked as bad deployment.");
+            return Err(ServiceError::InvalidArgument(message));
+        }
+        Ok(())
+    }
+}
+
+impl From<StoredNamespace> for Namespace {
+    fn from(stored: StoredNamespace) -> Self {
+        let record = stored.record;
+        Self {
+            id: stored.id,
+            name: record.name.clone(),
+            state: record.state(),
+            retention: record.retention.and_then(|retention| retention.try_into().ok()).unwrap_or_default(),
+            failover_version: record.failover_version,
+            version: stored.version,
+            record,
+        }
+    }
+}
+
+fn initial_record(name: &str, retention_seconds: i64, cluster: &str) -> record::Namespace {
+    record::Namespace {
+        name: name.to_owned(),
+        state: NamespaceState::Registered.into(),
+        retention: Some(prost_types::Duration { seconds: retention_seconds, nanos: 0 }),
+        history_archival_state: ArchivalState::Disabled.into(),
+        visibility_archival_state: ArchivalState::Disabled.into(),
+        active_cluster: cluster.to_owned(),
+        clusters: vec![cluster.to_owned()],
+        ..record::Namespace::default()
+    }
+}

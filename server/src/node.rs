@@ -1,1 +1,163 @@
-//! Composition root (being written).
+//! The composition root: opens the store, builds the services, serves them, and takes it all down again. The only file
+//! that knows all services.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use persistence::counted::{Counted, Counts};
+use persistence::error::StoreError;
+use persistence::stores::Stores;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+use tracing::warn;
+
+use crate::cluster::membership::{self, Cluster, Heartbeat, JoinError};
+use crate::cluster::peers::Peers;
+use crate::config::{Config, ConfigError};
+use crate::env::Env;
+use crate::errors::ServiceError;
+use crate::frontend::Frontend;
+use crate::namespaces::NamespaceRegistry;
+use crate::{history, matching};
+
+mod engine;
+mod serving;
+
+/// Calls under way may take so long to end once the node stops; polls end at once.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A node that runs.
+pub struct Node {
+    address: SocketAddr,
+    counts: Arc<Counts>,
+    frontend: Frontend,
+    health: HealthReporter,
+    services: Services,
+    stop: watch::Sender<bool>,
+    serving: JoinSet<Result<(), String>>,
+    heartbeat: JoinSet<()>,
+}
+
+struct Services {
+    peers: Peers,
+    history: Arc<history::service::Service>,
+    matching: Arc<matching::service::Service>,
+}
+
+/// Why a node does not start; the operator reads it.
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("cannot open the store ({place}): {error}")]
+    Store { place: String, error: StoreError },
+    #[error("{0}")]
+    Schema(String),
+    #[error("{0}")]
+    OtherCluster(String),
+    #[error("cannot listen on {address}: {error}; use another address, or stop what listens there")]
+    Listen { address: SocketAddr, error: std::io::Error },
+    #[error("cannot start: {0}")]
+    Service(#[from] ServiceError),
+}
+
+impl Node {
+    /// Starts all services of this node, and returns once they answer.
+    pub async fn start(config: Config, env: Env) -> Result<Self, StartError> {
+        config.check()?;
+        // Bound first: a port in use is found out before the store is touched.
+        let incoming = serving::bind(config.frontend.listen)?;
+        let address = incoming
+            .local_addr()
+            .map_err(|error| StartError::Listen { address: config.frontend.listen, error })?;
+        let opened = engine::open(&config.store).await?;
+        let (engine, counts) = Counted::new(opened.engine);
+        let stores = Stores::new(engine);
+        let failed = |error| StartError::Store { place: opened.place.clone(), error };
+        let cluster = match membership::join(&stores.cluster, &config.cluster, opened.kind, &env).await {
+            Ok(cluster) => Arc::new(cluster),
+            Err(JoinError::Store(error)) => return Err(failed(error)),
+            Err(error @ JoinError::OtherShards { .. }) => return Err(StartError::OtherCluster(error.to_string())),
+        };
+        let namespaces = Arc::new(NamespaceRegistry::new(stores.namespaces.clone(), env.clone()));
+        namespaces.ensure(&config.cluster.namespaces, &cluster.name).await?;
+
+        let services = Services::start(&config, &env, &stores, &cluster, address);
+        let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster));
+        let (stop, stopped) = watch::channel(false);
+        let (health, router) = serving::router(frontend.clone()).await;
+        let mut serving = JoinSet::new();
+        serving.spawn(serving::serve(router, incoming, stopped.clone()));
+        let mut heartbeat = JoinSet::new();
+        heartbeat.spawn(Heartbeat::new(stores.cluster, env, &cluster, address.to_string()).run(stopped));
+        Ok(Self { address, counts, frontend, health, services, stop, serving, heartbeat })
+    }
+
+    /// Where the gRPC API is served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What was sent to the store since the start.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Waits until serving ends by itself, which it should not, and tells why.
+    pub async fn failed(&mut self) -> String {
+        match self.serving.join_next().await {
+            Some(Ok(Err(error))) => format!("serving ended: {error}"),
+            Some(Err(error)) => format!("serving broke off: {error}"),
+            Some(Ok(Ok(()))) | None => "serving ended".into(),
+        }
+    }
+
+    /// Stops: tells load balancers, ends polls, takes nothing new, lets calls under way end, then writes what waits.
+    pub async fn shutdown(mut self) {
+        for service in serving::HEALTH_NAMES {
+            self.health.set_service_status(service, ServingStatus::NotServing).await;
+        }
+        self.frontend.release_polls();
+        self.stop.send_replace(true);
+        let drained = tokio::time::timeout(DRAIN_TIMEOUT, async { while self.serving.join_next().await.is_some() {} });
+        if drained.await.is_err() {
+            warn!("calls under way did not end in time; they are broken off");
+            self.serving.shutdown().await;
+        }
+        // History first: its last tasks still find a matching service to take them.
+        self.services.history.shutdown().await;
+        self.services.matching.shutdown().await;
+        self.services.peers.clear();
+        while self.heartbeat.join_next().await.is_some() {}
+        // The store closes with the last service that holds it, when this is dropped.
+    }
+}
+
+impl Services {
+    fn start(config: &Config, env: &Env, stores: &Stores, cluster: &Cluster, address: SocketAddr) -> Self {
+        let peers = Peers::default();
+        let matching = matching::service::Service::new(
+            env.clone(),
+            peers.clone(),
+            stores.task_queues.clone(),
+            config.matching.clone(),
+        );
+        peers.set_matching(Arc::clone(&matching));
+        let history = history::service::Service::start(history::service::Parts {
+            env: env.clone(),
+            stores: stores.clone(),
+            peers: peers.clone(),
+            config: config.history.clone(),
+            n_shards: cluster.n_shards,
+            owner: address.to_string(),
+        });
+        peers.set_history(Arc::clone(&history));
+        Self { peers, history, matching }
+    }
+}

@@ -1,3 +1,4 @@
 //! Where the other services are: the only way from one service to another.
 
 pub mod peers;
+pub mod membership;

@@ -1,38 +1,67 @@
 //! A service here or elsewhere. Services call one another only through these handles.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::errors::ServiceError;
 use crate::{history, matching};
 
 /// Handles to the services of the cluster. History calls matching and matching calls history, so the handles come
-/// first and are filled in as the node builds its services.
+/// first and are filled in as the node builds its services. They are emptied when it stops: the two hold each other.
 #[derive(Clone, Default)]
 pub struct Peers {
-    history: Arc<OnceLock<Arc<history::service::Service>>>,
-    matching: Arc<OnceLock<Arc<matching::service::Service>>>,
+    history: Handle<history::service::Service>,
+    matching: Handle<matching::service::Service>,
 }
+
+struct Handle<S>(Arc<RwLock<Option<Arc<S>>>>);
 
 impl Peers {
     /// The history service that owns a workflow's shard.
-    pub fn history(&self) -> Result<&history::service::Service, ServiceError> {
-        self.history.get().map(AsRef::as_ref).ok_or_else(|| not_ready("history"))
+    pub fn history(&self) -> Result<Arc<history::service::Service>, ServiceError> {
+        self.history.get("history")
     }
 
     /// The matching service that owns a task queue's partition.
-    pub fn matching(&self) -> Result<&matching::service::Service, ServiceError> {
-        self.matching.get().map(AsRef::as_ref).ok_or_else(|| not_ready("matching"))
+    pub fn matching(&self) -> Result<Arc<matching::service::Service>, ServiceError> {
+        self.matching.get("matching")
     }
 
     pub fn set_history(&self, service: Arc<history::service::Service>) {
-        assert!(self.history.set(service).is_ok(), "a node has one history service");
+        let previous = self.history.replace(Some(service));
+        assert!(previous.is_none(), "a node has one history service");
     }
 
     pub fn set_matching(&self, service: Arc<matching::service::Service>) {
-        assert!(self.matching.set(service).is_ok(), "a node has one matching service");
+        let previous = self.matching.replace(Some(service));
+        assert!(previous.is_none(), "a node has one matching service");
+    }
+
+    /// Lets go of the services, which have stopped.
+    pub fn clear(&self) {
+        self.history.replace(None);
+        self.matching.replace(None);
     }
 }
 
-fn not_ready(service: &str) -> ServiceError {
-    ServiceError::Unavailable(format!("the {service} service is not ready yet"))
+impl<S> Handle<S> {
+    fn get(&self, name: &str) -> Result<Arc<S>, ServiceError> {
+        let service = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        service.clone().ok_or_else(|| ServiceError::Unavailable(format!("the {name} service is not ready")))
+    }
+
+    fn replace(&self, service: Option<Arc<S>>) -> Option<Arc<S>> {
+        std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), service)
+    }
+}
+
+impl<S> Clone for Handle<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Default for Handle<S> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
 }

@@ -1,1 +1,22 @@
-//! Public gRPC (being written).
+//! ① Public gRPC. Checks a request, finds its namespace, asks the service that owns the answer; decides nothing itself.
+
+pub mod service;
+mod call;
+mod entry;
+mod start;
+mod signal;
+mod poll;
+mod polls;
+mod respond;
+mod respond_by_id;
+mod history;
+mod describe;
+mod namespace;
+mod cluster;
+mod operator;
+pub(crate) mod validate;
+mod guard;
+
+pub use guard::Guarded;
+pub use operator::Operator;
+pub use service::Frontend;

@@ -1,0 +1,114 @@
+//! The command line. Exit codes: 0 done, 1 failed while running, 2 wrong usage or configuration, 3 the store cannot be
+//! reached or has the wrong schema.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use thiserror::Error;
+
+use crate::config::{Config, ConfigError};
+use crate::node::StartError;
+use crate::version;
+
+mod dev;
+mod output;
+mod schema;
+mod serve;
+
+#[cfg(test)]
+mod tests;
+
+/// A durable-execution server that speaks Temporal's API. Without a command it is `everrow dev`.
+#[derive(Debug, Parser)]
+#[command(name = "everrow", version, long_version = version::LONG, args_conflicts_with_subcommands = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed while running, 2 wrong usage or configuration, 3 the store cannot \
+                        be reached or has the wrong schema.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    dev: dev::DevArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// All services in one process, for development: no configuration, data in a directory of this machine.
+    Dev(dev::DevArgs),
+    /// All services in one process, as the configuration file says.
+    Server(ConfigFile),
+    /// The schema on Cassandra or ScyllaDB.
+    Schema {
+        #[command(subcommand)]
+        action: schema::Action,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ConfigFile {
+    /// The configuration file (TOML). Every key has a default; `EVERROW__SECTION__KEY` in the environment outweighs it.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// What ends the process, named by its exit code.
+#[derive(Debug, Error)]
+enum Failure {
+    #[error("{0}")]
+    Runtime(String),
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Store(String),
+}
+
+/// The whole process.
+#[must_use]
+pub fn run() -> ExitCode {
+    match execute(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::complain(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn execute(cli: Cli) -> Result<(), Failure> {
+    match cli.command.unwrap_or(Command::Dev(cli.dev)) {
+        Command::Dev(args) => dev::run(args),
+        Command::Server(file) => serve::run(load(&file.config)?),
+        Command::Schema { action } => schema::run(action),
+    }
+}
+
+fn load(file: &Path) -> Result<Config, Failure> {
+    Ok(Config::load(file, std::env::vars())?)
+}
+
+impl Failure {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Runtime(_) => ExitCode::from(1),
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Store(_) => ExitCode::from(3),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let message = error.to_string();
+        match error {
+            StartError::Config(_) => Self::Usage(message),
+            StartError::Store { .. } | StartError::Schema(_) | StartError::OtherCluster(_) => Self::Store(message),
+            StartError::Listen { .. } | StartError::Service(_) => Self::Runtime(message),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `everrow dev`: the server on one machine, with no configuration file.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Failure, serve};
+use crate::config::{Config, EngineKind, PORT};
+
+/// A namespace that every tutorial takes for granted.
+const DEFAULT_NAMESPACE: &str = "default";
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct DevArgs {
+    /// The address to listen on.
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub(super) ip: IpAddr,
+    /// The port of the gRPC API; 0 takes any free one.
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    pub(super) port: u16,
+    /// The directory that keeps everything; made if it is missing.
+    #[arg(long, value_name = "DIR", default_value = "everrow-data", conflicts_with = "in_memory")]
+    pub(super) data: PathBuf,
+    /// Keep everything in memory, and forget it at the end.
+    #[arg(long)]
+    pub(super) in_memory: bool,
+    /// How many shards a new data directory gets. It keeps them for life.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(i32).range(1..=16_384))]
+    pub(super) shards: i32,
+    /// A namespace to make if it is missing, besides `default`. May be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(super) namespace: Vec<String>,
+    /// What to log: error, warn, info, debug or trace; also by module (`info,server::history=debug`).
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    pub(super) log_level: String,
+}
+
+impl DevArgs {
+    pub(super) fn config(self) -> Config {
+        let mut config = Config::default();
+        config.frontend.listen = SocketAddr::new(self.ip, self.port);
+        config.cluster.shards = self.shards;
+        config.cluster.namespaces = std::iter::once(DEFAULT_NAMESPACE.to_owned()).chain(self.namespace).collect();
+        config.store.engine = if self.in_memory { EngineKind::Memory } else { EngineKind::Embedded };
+        config.store.embedded.data = self.data;
+        config.log.level = self.log_level;
+        config
+    }
+}
+
+pub(super) fn run(args: DevArgs) -> Result<(), Failure> {
+    serve::run(args.config())
+}

@@ -1,0 +1,62 @@
+//! `everrow schema`: makes, brings up to date, checks or prints the schema on Cassandra or ScyllaDB.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use persistence_cql::schema::{self, LockTerms, Report};
+
+use super::output::say;
+use super::{ConfigFile, Failure, load};
+use crate::config::{Config, EngineKind};
+use crate::env::Env;
+use crate::telemetry;
+
+/// Longer than one change of the schema takes on a busy cluster; an applier that dies blocks others for so long.
+const LOCK_HOLDS_FOR: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// Makes the keyspace if it is missing, and the schema in it.
+    Setup(ConfigFile),
+    /// Brings the schema of an existing keyspace to the version of this binary. May be repeated.
+    Update(ConfigFile),
+    /// Says whether this binary can run on the schema as it is. Changes nothing.
+    Check(ConfigFile),
+    /// Prints the CQL that `setup` would run.
+    Print(ConfigFile),
+}
+
+pub(super) fn run(action: Action) -> Result<(), Failure> {
+    let (Action::Setup(file) | Action::Update(file) | Action::Check(file) | Action::Print(file)) = &action;
+    let config = load(&file.config)?;
+    if config.store.engine != EngineKind::Cassandra {
+        let message = "store.engine is not \"cassandra\": the other engines have no schema to look after";
+        return Err(Failure::Usage(message.into()));
+    }
+    if let Action::Print(_) = action {
+        say(schema::print(&config.store.cassandra));
+        return Ok(());
+    }
+    telemetry::install(&config.log).map_err(Failure::Usage)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Runtime(format!("cannot start the runtime: {error}")))?;
+    let report = runtime.block_on(change(&action, &config)).map_err(|error| Failure::Store(error.to_string()))?;
+    for warning in &report.warnings {
+        say(format_args!("warning: {warning}"));
+    }
+    say(format_args!("keyspace {} is at schema version {}", config.store.cassandra.keyspace, report.version));
+    Ok(())
+}
+
+async fn change(action: &Action, config: &Config) -> Result<Report, schema::SchemaError> {
+    let env = Env::system();
+    let terms =
+        LockTerms { owner: env.new_uuid(), now_ms: env.now().0 / 1_000_000, holds_for: LOCK_HOLDS_FOR };
+    match action {
+        Action::Setup(_) => schema::setup(&config.store.cassandra, &terms).await,
+        Action::Update(_) => schema::update(&config.store.cassandra, &terms).await,
+        Action::Check(_) | Action::Print(_) => schema::check(&config.store.cassandra).await,
+    }
+}

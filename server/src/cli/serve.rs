@@ -1,0 +1,45 @@
+//! Runs a node until it is told to stop.
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::output::say;
+use super::Failure;
+use crate::config::{Config, EngineKind};
+use crate::env::Env;
+use crate::node::Node;
+use crate::{telemetry, version};
+
+pub(super) fn run(config: Config) -> Result<(), Failure> {
+    telemetry::install(&config.log).map_err(Failure::Usage)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Runtime(format!("cannot start the runtime: {error}")))?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let broken = |error| Failure::Runtime(format!("cannot listen for signals: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
+    let place = place(&config);
+    let mut node = Node::start(config, Env::system()).await?;
+    say(format_args!("everrow {} is ready: gRPC on {}, {place}", version::EVERROW, node.address()));
+    let outcome = tokio::select! {
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        failure = node.failed() => Err(Failure::Runtime(failure)),
+    };
+    tracing::info!("shutting down");
+    node.shutdown().await;
+    outcome
+}
+
+/// Where the data is, for the banner.
+fn place(config: &Config) -> String {
+    match config.store.engine {
+        EngineKind::Embedded => format!("data in {}", config.store.embedded.data.display()),
+        EngineKind::Cassandra => format!("data in keyspace {}", config.store.cassandra.keyspace),
+        EngineKind::Memory => "data in memory only".into(),
+    }
+}

@@ -1,0 +1,50 @@
+//! The way into a namespace: found by a request's name or a token's id, and in a state that allows the call.
+
+use std::sync::Arc;
+
+use proto::temporal::api::enums::v1::NamespaceState;
+
+use super::Frontend;
+use super::validate::{self, invalid, token};
+use crate::errors::ServiceError;
+use crate::namespaces::Namespace;
+
+impl Frontend {
+    /// For calls that go on in a deprecated namespace.
+    pub(super) async fn enter(&self, name: &str) -> Result<Arc<Namespace>, ServiceError> {
+        validate::namespace_name(name)?;
+        let namespace = self.namespaces.by_name(name).await?;
+        allow(namespace, &[NamespaceState::Registered, NamespaceState::Deprecated])
+    }
+
+    /// For calls that start something.
+    pub(super) async fn enter_to_start(&self, name: &str) -> Result<Arc<Namespace>, ServiceError> {
+        validate::namespace_name(name)?;
+        let namespace = self.namespaces.by_name(name).await?;
+        allow(namespace, &[NamespaceState::Registered])
+    }
+
+    /// For answers to tasks. The token decides; the name, if there is one, must agree.
+    pub(super) async fn enter_by_token(&self, name: &str, token: &[u8]) -> Result<Arc<Namespace>, ServiceError> {
+        let token = token::decode(token)?;
+        if !name.is_empty() {
+            validate::namespace_name(name)?;
+        }
+        let namespace = self.namespaces.by_id(token.namespace_id).await?;
+        if !name.is_empty()
+            && let Ok(named) = self.namespaces.by_name(name).await
+            && named.id != namespace.id
+        {
+            return Err(invalid("Operation requested with a token from a different namespace."));
+        }
+        allow(namespace, &[NamespaceState::Registered, NamespaceState::Deprecated])
+    }
+}
+
+fn allow(namespace: Arc<Namespace>, allowed: &[NamespaceState]) -> Result<Arc<Namespace>, ServiceError> {
+    if allowed.contains(&namespace.state) {
+        return Ok(namespace);
+    }
+    let (name, state) = (namespace.name.clone(), namespace.state);
+    Err(ServiceError::NamespaceInvalidState { namespace: name, state, allowed: allowed.to_vec() })
+}

@@ -1,0 +1,75 @@
+//! Reading a run's history.
+
+use std::time::Duration;
+
+use proto::everrow::history as request;
+use proto::temporal::api::enums::v1::HistoryEventFilterType;
+use proto::temporal::api::history::v1::History;
+use proto::temporal::api::workflowservice::v1 as public;
+
+use super::Frontend;
+use super::call::{Call, Deadline, patiently};
+use super::validate;
+use crate::errors::ServiceError;
+
+/// An empty answer leaves so long before its caller gives up.
+const TAIL_ROOM: Duration = Duration::from_secs(1);
+
+pub(super) async fn get(
+    frontend: &Frontend,
+    call: Call<public::GetWorkflowExecutionHistoryRequest>,
+) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
+    let mut checked = call.request;
+    let namespace = frontend.enter(&checked.namespace).await?;
+    validate::execution(checked.execution.as_ref())?;
+    validate::history_page(&mut checked.maximum_page_size);
+    if checked.history_event_filter_type() == HistoryEventFilterType::Unspecified {
+        checked.set_history_event_filter_type(HistoryEventFilterType::AllEvent);
+    }
+    let nothing_yet = nothing_yet(&checked);
+    let ask =
+        request::GetWorkflowExecutionHistoryRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let read = patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.get_workflow_execution_history(ask.clone()).await
+    });
+    match (nothing_yet, patience(call.deadline)) {
+        (Some(empty), Some(patience)) => tokio::time::timeout(patience, read).await.unwrap_or(Ok(empty)),
+        (None, _) | (_, None) => read.await,
+    }
+}
+
+pub(super) async fn get_reverse(
+    frontend: &Frontend,
+    call: Call<public::GetWorkflowExecutionHistoryReverseRequest>,
+) -> Result<public::GetWorkflowExecutionHistoryReverseResponse, ServiceError> {
+    let mut checked = call.request;
+    let namespace = frontend.enter(&checked.namespace).await?;
+    validate::execution(checked.execution.as_ref())?;
+    validate::history_page(&mut checked.maximum_page_size);
+    let ask = request::GetWorkflowExecutionHistoryReverseRequest {
+        namespace_id: namespace.id.to_string(),
+        request: Some(checked),
+    };
+    patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.get_workflow_execution_history_reverse(ask.clone()).await
+    })
+    .await
+}
+
+/// What a long poll answers when nothing happened: the caller may ask again from where it was. Without a token there
+/// is always something to answer.
+fn nothing_yet(
+    request: &public::GetWorkflowExecutionHistoryRequest,
+) -> Option<public::GetWorkflowExecutionHistoryResponse> {
+    (request.wait_new_event && !request.next_page_token.is_empty()).then(|| {
+        public::GetWorkflowExecutionHistoryResponse {
+            history: Some(History::default()),
+            next_page_token: request.next_page_token.clone(),
+            ..public::GetWorkflowExecutionHistoryResponse::default()
+        }
+    })
+}
+
+fn patience(deadline: Deadline) -> Option<Duration> {
+    deadline.remaining().map(|left| left.saturating_sub(TAIL_ROOM))
+}

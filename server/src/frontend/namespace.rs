@@ -1,0 +1,91 @@
+//! Namespaces: registering, describing, changing them. What a change does to a record is decided in `changes`.
+
+use proto::temporal::api::enums::v1::NamespaceState;
+use proto::temporal::api::workflowservice::v1 as public;
+use uuid::Uuid;
+use workflow::NamespaceId;
+
+use super::Frontend;
+use super::call::Call;
+use super::validate::{self, ID_BYTES_MAX, invalid};
+use crate::errors::ServiceError;
+
+mod changes;
+mod shown;
+
+#[cfg(test)]
+mod tests;
+
+/// Namespaces of one page, unless the caller says otherwise.
+const PAGE: usize = 100;
+const PAGE_MAX: usize = 1000;
+
+pub(super) async fn register(
+    frontend: &Frontend,
+    call: Call<public::RegisterNamespaceRequest>,
+) -> Result<public::RegisterNamespaceResponse, ServiceError> {
+    validate::namespace_name(&call.request.namespace)?;
+    let record = changes::registered(call.request, &frontend.cluster.name)?;
+    let namespace = frontend.namespaces.register(record).await?;
+    tracing::info!(namespace = namespace.name, id = %namespace.id, "namespace registered");
+    Ok(public::RegisterNamespaceResponse {})
+}
+
+/// Read from the store: who changes a namespace wants to see the change.
+pub(super) async fn describe(
+    frontend: &Frontend,
+    call: Call<public::DescribeNamespaceRequest>,
+) -> Result<public::DescribeNamespaceResponse, ServiceError> {
+    let public::DescribeNamespaceRequest { namespace: name, id, .. } = &call.request;
+    if name.len() > ID_BYTES_MAX {
+        return Err(invalid("Namespace length exceeds limit."));
+    }
+    let namespace = match (name.as_str(), id.as_str()) {
+        ("", "") => return Err(invalid("Namespace not set on request.")),
+        ("", id) => {
+            let not_found = |_| ServiceError::NamespaceNotFound { namespace: id.to_owned() };
+            frontend.namespaces.read_by_id(Uuid::try_parse(id).map(NamespaceId).map_err(not_found)?).await?
+        }
+        (name, "") => frontend.namespaces.read_by_name(name).await?,
+        _ => {
+            let message = "GetNamespace operation failed.  Both ID and Name specified in request.Namespace.";
+            return Err(invalid(message));
+        }
+    };
+    Ok(shown::described(&namespace))
+}
+
+pub(super) async fn list(
+    frontend: &Frontend,
+    call: Call<public::ListNamespacesRequest>,
+) -> Result<public::ListNamespacesResponse, ServiceError> {
+    let page = usize::try_from(call.request.page_size).ok().filter(|page| *page > 0).unwrap_or(PAGE).min(PAGE_MAX);
+    let (namespaces, next_page_token) = frontend.namespaces.list(page, &call.request.next_page_token).await?;
+    let with_deleted = call.request.namespace_filter.is_some_and(|filter| filter.include_deleted);
+    let listed = namespaces.iter().filter(|namespace| with_deleted || namespace.state != NamespaceState::Deleted);
+    Ok(public::ListNamespacesResponse {
+        namespaces: listed.map(|namespace| shown::described(namespace)).collect(),
+        next_page_token,
+    })
+}
+
+pub(super) async fn update(
+    frontend: &Frontend,
+    call: Call<public::UpdateNamespaceRequest>,
+) -> Result<public::UpdateNamespaceResponse, ServiceError> {
+    frontend.enter(&call.request.namespace).await?;
+    let now = frontend.env.now();
+    let change = |record: &_| changes::updated(record, &call.request, &frontend.cluster.name, now);
+    let namespace = frontend.namespaces.change(&call.request.namespace, change).await?;
+    tracing::info!(namespace = namespace.name, id = %namespace.id, "namespace updated");
+    Ok(shown::updated(&namespace))
+}
+
+pub(super) async fn deprecate(
+    frontend: &Frontend,
+    call: Call<public::DeprecateNamespaceRequest>,
+) -> Result<public::DeprecateNamespaceResponse, ServiceError> {
+    frontend.enter(&call.request.namespace).await?;
+    frontend.namespaces.change(&call.request.namespace, |record| Ok(Some(changes::deprecated(record)))).await?;
+    Ok(public::DeprecateNamespaceResponse {})
+}

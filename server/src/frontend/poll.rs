@@ -1,0 +1,130 @@
+//! Workers asking for tasks: long polls, which end with a task, with the caller's patience, or when the worker leaves.
+
+#![expect(deprecated, reason = "older clients still send these fields")]
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use proto::everrow::matching as request;
+use proto::temporal::api::enums::v1::TaskQueueType;
+use proto::temporal::api::workflowservice::v1 as public;
+use tracing::warn;
+
+use super::Frontend;
+use super::call::{Call, Deadline, patiently};
+use super::polls::Poller;
+use super::validate::worker;
+use crate::errors::ServiceError;
+
+/// Below it a poll could hardly be answered in time.
+const TIMEOUT_MIN: Duration = Duration::from_secs(2);
+/// A released poll answers empty, or with the task that it was just given, by then.
+const RELEASE_GRACE: Duration = Duration::from_secs(1);
+
+pub(super) async fn workflow_task_queue(
+    frontend: &Frontend,
+    call: Call<public::PollWorkflowTaskQueueRequest>,
+) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
+    let namespace = frontend.enter(&call.request.namespace).await?;
+    let timeout = timeout(call.deadline)?;
+    let checked = worker::poll_workflow_task_queue(call.request)?;
+    namespace.check_binary(&checked.binary_checksum)?;
+    let poller = Poller {
+        namespace_id: namespace.id,
+        task_queue: checked.task_queue.as_ref().map(|queue| queue.name.clone()).unwrap_or_default(),
+        worker_instance_key: checked.worker_instance_key.clone(),
+    };
+    let ask = request::PollWorkflowTaskQueueRequest {
+        namespace_id: namespace.id.to_string(),
+        poller_id: frontend.new_id(),
+        request: Some(checked),
+        timeout,
+    };
+    let poll = patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.matching()?.poll_workflow_task_queue(ask.clone()).await
+    });
+    let cancel = cancellation(&poller, TaskQueueType::Workflow, &ask.poller_id);
+    wait(frontend, poller, cancel, poll).await
+}
+
+pub(super) async fn activity_task_queue(
+    frontend: &Frontend,
+    call: Call<public::PollActivityTaskQueueRequest>,
+) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
+    let namespace = frontend.enter(&call.request.namespace).await?;
+    let timeout = timeout(call.deadline)?;
+    let checked = worker::poll_activity_task_queue(call.request)?;
+    let poller = Poller {
+        namespace_id: namespace.id,
+        task_queue: checked.task_queue.as_ref().map(|queue| queue.name.clone()).unwrap_or_default(),
+        worker_instance_key: checked.worker_instance_key.clone(),
+    };
+    let ask = request::PollActivityTaskQueueRequest {
+        namespace_id: namespace.id.to_string(),
+        poller_id: frontend.new_id(),
+        request: Some(checked),
+        timeout,
+    };
+    let poll = patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.matching()?.poll_activity_task_queue(ask.clone()).await
+    });
+    let cancel = cancellation(&poller, TaskQueueType::Activity, &ask.poller_id);
+    wait(frontend, poller, cancel, poll).await
+}
+
+/// A worker says that it leaves: what it waits for would be lost on it.
+pub(super) async fn shutdown_worker(
+    frontend: &Frontend,
+    call: Call<public::ShutdownWorkerRequest>,
+) -> Result<public::ShutdownWorkerResponse, ServiceError> {
+    let public::ShutdownWorkerRequest { worker_instance_key, sticky_task_queue, .. } = call.request;
+    let namespace = frontend.enter(&call.request.namespace).await?;
+    frontend.polls.release(|poller| {
+        let has_its_key = !worker_instance_key.is_empty() && poller.worker_instance_key == worker_instance_key;
+        // A sticky queue belongs to one worker.
+        let has_its_queue = !sticky_task_queue.is_empty() && poller.task_queue == sticky_task_queue;
+        poller.namespace_id == namespace.id && (has_its_key || has_its_queue)
+    });
+    Ok(public::ShutdownWorkerResponse::default())
+}
+
+/// Waits for the answer of matching. A released poll is cancelled there and not here: a task may be on its way, and
+/// dropping the call would lose it until it times out.
+async fn wait<T: Default>(
+    frontend: &Frontend,
+    poller: Poller,
+    cancel: request::CancelOutstandingPollRequest,
+    poll: impl Future<Output = Result<T, ServiceError>>,
+) -> Result<T, ServiceError> {
+    let Some(ticket) = frontend.polls.begin(poller) else { return Ok(T::default()) };
+    let mut poll = pin!(poll);
+    tokio::select! {
+        biased;
+        answer = &mut poll => answer,
+        () = ticket.released() => {
+            if let Err(error) = frontend.peers.matching()?.cancel_outstanding_poll(cancel).await {
+                warn!(%error, "cannot cancel a poll");
+            }
+            tokio::time::timeout(RELEASE_GRACE, poll).await.unwrap_or_else(|_| Ok(T::default()))
+        }
+    }
+}
+
+fn cancellation(poller: &Poller, kind: TaskQueueType, poller_id: &str) -> request::CancelOutstandingPollRequest {
+    request::CancelOutstandingPollRequest {
+        namespace_id: poller.namespace_id.to_string(),
+        task_queue_type: kind.into(),
+        task_queue: poller.task_queue.clone(),
+        poller_id: poller_id.into(),
+    }
+}
+
+/// What matching is told of the caller's patience. A caller without a deadline gets a poll of the usual length.
+fn timeout(deadline: Deadline) -> Result<Option<prost_types::Duration>, ServiceError> {
+    let Some(left) = deadline.remaining() else { return Ok(None) };
+    if left < TIMEOUT_MIN {
+        return Err(ServiceError::FailedPrecondition("Context timeout is too short.".into()));
+    }
+    Ok(prost_types::Duration::try_from(left).ok())
+}

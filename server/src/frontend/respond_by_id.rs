@@ -1,0 +1,134 @@
+//! The same answers by workflow and activity id, for who has no token: each becomes a token that names the activity.
+
+use proto::temporal::api::workflowservice::v1 as public;
+use prost::bytes::Bytes;
+
+use super::Frontend;
+use super::call::Call;
+use super::respond;
+use super::validate::token::{ActivityById, by_id};
+use crate::errors::ServiceError;
+
+/// The parts that all requests by id have.
+struct ById<'a> {
+    namespace: &'a str,
+    workflow_id: &'a str,
+    run_id: &'a str,
+    activity_id: &'a str,
+    identity: &'a str,
+}
+
+impl Frontend {
+    async fn token_by_id(&self, call: ById<'_>) -> Result<Bytes, ServiceError> {
+        let namespace = self.enter(call.namespace).await?;
+        by_id(ActivityById {
+            namespace_id: namespace.id,
+            workflow_id: call.workflow_id,
+            run_id: call.run_id,
+            activity_id: call.activity_id,
+            identity: call.identity,
+        })
+    }
+}
+
+pub(super) async fn heartbeat(
+    frontend: &Frontend,
+    Call { request, deadline }: Call<public::RecordActivityTaskHeartbeatByIdRequest>,
+) -> Result<public::RecordActivityTaskHeartbeatByIdResponse, ServiceError> {
+    let task_token = frontend
+        .token_by_id(ById {
+            namespace: &request.namespace,
+            workflow_id: &request.workflow_id,
+            run_id: &request.run_id,
+            activity_id: &request.activity_id,
+            identity: &request.identity,
+        })
+        .await?;
+    let request = public::RecordActivityTaskHeartbeatRequest {
+        task_token,
+        details: request.details,
+        identity: request.identity,
+        namespace: request.namespace,
+        ..public::RecordActivityTaskHeartbeatRequest::default()
+    };
+    let answer = respond::heartbeat(frontend, Call { request, deadline }).await?;
+    Ok(public::RecordActivityTaskHeartbeatByIdResponse {
+        cancel_requested: answer.cancel_requested,
+        activity_paused: answer.activity_paused,
+        activity_reset: answer.activity_reset,
+    })
+}
+
+pub(super) async fn activity_completed(
+    frontend: &Frontend,
+    Call { request, deadline }: Call<public::RespondActivityTaskCompletedByIdRequest>,
+) -> Result<public::RespondActivityTaskCompletedByIdResponse, ServiceError> {
+    let task_token = frontend
+        .token_by_id(ById {
+            namespace: &request.namespace,
+            workflow_id: &request.workflow_id,
+            run_id: &request.run_id,
+            activity_id: &request.activity_id,
+            identity: &request.identity,
+        })
+        .await?;
+    let request = public::RespondActivityTaskCompletedRequest {
+        task_token,
+        result: request.result,
+        identity: request.identity,
+        namespace: request.namespace,
+        ..public::RespondActivityTaskCompletedRequest::default()
+    };
+    respond::activity_completed(frontend, Call { request, deadline }).await?;
+    Ok(public::RespondActivityTaskCompletedByIdResponse::default())
+}
+
+pub(super) async fn activity_failed(
+    frontend: &Frontend,
+    Call { request, deadline }: Call<public::RespondActivityTaskFailedByIdRequest>,
+) -> Result<public::RespondActivityTaskFailedByIdResponse, ServiceError> {
+    let task_token = frontend
+        .token_by_id(ById {
+            namespace: &request.namespace,
+            workflow_id: &request.workflow_id,
+            run_id: &request.run_id,
+            activity_id: &request.activity_id,
+            identity: &request.identity,
+        })
+        .await?;
+    let request = public::RespondActivityTaskFailedRequest {
+        task_token,
+        failure: request.failure,
+        identity: request.identity,
+        namespace: request.namespace,
+        last_heartbeat_details: request.last_heartbeat_details,
+        cause: request.cause,
+        ..public::RespondActivityTaskFailedRequest::default()
+    };
+    let answer = respond::activity_failed(frontend, Call { request, deadline }).await?;
+    Ok(public::RespondActivityTaskFailedByIdResponse { failures: answer.failures })
+}
+
+pub(super) async fn activity_canceled(
+    frontend: &Frontend,
+    Call { request, deadline }: Call<public::RespondActivityTaskCanceledByIdRequest>,
+) -> Result<public::RespondActivityTaskCanceledByIdResponse, ServiceError> {
+    let task_token = frontend
+        .token_by_id(ById {
+            namespace: &request.namespace,
+            workflow_id: &request.workflow_id,
+            run_id: &request.run_id,
+            activity_id: &request.activity_id,
+            identity: &request.identity,
+        })
+        .await?;
+    let request = public::RespondActivityTaskCanceledRequest {
+        task_token,
+        details: request.details,
+        identity: request.identity,
+        namespace: request.namespace,
+        ..public::RespondActivityTaskCanceledRequest::default()
+    };
+    respond::activity_canceled(frontend, Call { request, deadline }).await?;
+    Ok(public::RespondActivityTaskCanceledByIdResponse::default())
+}

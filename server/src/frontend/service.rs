@@ -1,0 +1,256 @@
+//! The public service: one line from each RPC to the function that answers it. What is not here answers that it is not
+//! built yet (`guard`).
+
+use std::sync::Arc;
+
+use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowService;
+use proto::temporal::api::workflowservice::v1::*;
+use tonic::{Request, Response, Status, async_trait};
+
+use super::call::answer;
+use super::polls::OutstandingPolls;
+use super::{cluster, describe, history, namespace, poll, respond, respond_by_id, signal, start};
+use crate::cluster::membership::Cluster;
+use crate::cluster::peers::Peers;
+use crate::env::Env;
+use crate::namespaces::NamespaceRegistry;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Frontend {
+    pub(super) env: Env,
+    pub(super) peers: Peers,
+    pub(super) namespaces: Arc<NamespaceRegistry>,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) polls: OutstandingPolls,
+}
+
+impl Frontend {
+    #[must_use]
+    pub fn new(env: Env, peers: Peers, namespaces: Arc<NamespaceRegistry>, cluster: Arc<Cluster>) -> Self {
+        Self { env, peers, namespaces, cluster, polls: OutstandingPolls::default() }
+    }
+
+    /// Answers all polls that wait, and every later one at once: the node shuts down.
+    pub fn release_polls(&self) {
+        self.polls.close();
+    }
+
+    pub(super) fn new_id(&self) -> String {
+        self.env.new_uuid().to_string()
+    }
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[async_trait]
+impl WorkflowService for Frontend {
+    async fn register_namespace(
+        &self,
+        request: Request<RegisterNamespaceRequest>,
+    ) -> Answer<RegisterNamespaceResponse> {
+        answer("RegisterNamespace", namespace::register(self, request.into())).await
+    }
+
+    async fn describe_namespace(
+        &self,
+        request: Request<DescribeNamespaceRequest>,
+    ) -> Answer<DescribeNamespaceResponse> {
+        answer("DescribeNamespace", namespace::describe(self, request.into())).await
+    }
+
+    async fn list_namespaces(&self, request: Request<ListNamespacesRequest>) -> Answer<ListNamespacesResponse> {
+        answer("ListNamespaces", namespace::list(self, request.into())).await
+    }
+
+    async fn update_namespace(&self, request: Request<UpdateNamespaceRequest>) -> Answer<UpdateNamespaceResponse> {
+        answer("UpdateNamespace", namespace::update(self, request.into())).await
+    }
+
+    async fn deprecate_namespace(
+        &self,
+        request: Request<DeprecateNamespaceRequest>,
+    ) -> Answer<DeprecateNamespaceResponse> {
+        answer("DeprecateNamespace", namespace::deprecate(self, request.into())).await
+    }
+
+    async fn start_workflow_execution(
+        &self,
+        request: Request<StartWorkflowExecutionRequest>,
+    ) -> Answer<StartWorkflowExecutionResponse> {
+        answer("StartWorkflowExecution", start::start(self, request.into())).await
+    }
+
+    async fn signal_with_start_workflow_execution(
+        &self,
+        request: Request<SignalWithStartWorkflowExecutionRequest>,
+    ) -> Answer<SignalWithStartWorkflowExecutionResponse> {
+        answer("SignalWithStartWorkflowExecution", start::signal_with_start(self, request.into())).await
+    }
+
+    async fn signal_workflow_execution(
+        &self,
+        request: Request<SignalWorkflowExecutionRequest>,
+    ) -> Answer<SignalWorkflowExecutionResponse> {
+        answer("SignalWorkflowExecution", signal::signal(self, request.into())).await
+    }
+
+    async fn request_cancel_workflow_execution(
+        &self,
+        request: Request<RequestCancelWorkflowExecutionRequest>,
+    ) -> Answer<RequestCancelWorkflowExecutionResponse> {
+        answer("RequestCancelWorkflowExecution", signal::request_cancel(self, request.into())).await
+    }
+
+    async fn terminate_workflow_execution(
+        &self,
+        request: Request<TerminateWorkflowExecutionRequest>,
+    ) -> Answer<TerminateWorkflowExecutionResponse> {
+        answer("TerminateWorkflowExecution", signal::terminate(self, request.into())).await
+    }
+
+    async fn get_workflow_execution_history(
+        &self,
+        request: Request<GetWorkflowExecutionHistoryRequest>,
+    ) -> Answer<GetWorkflowExecutionHistoryResponse> {
+        answer("GetWorkflowExecutionHistory", history::get(self, request.into())).await
+    }
+
+    async fn get_workflow_execution_history_reverse(
+        &self,
+        request: Request<GetWorkflowExecutionHistoryReverseRequest>,
+    ) -> Answer<GetWorkflowExecutionHistoryReverseResponse> {
+        answer("GetWorkflowExecutionHistoryReverse", history::get_reverse(self, request.into())).await
+    }
+
+    async fn describe_workflow_execution(
+        &self,
+        request: Request<DescribeWorkflowExecutionRequest>,
+    ) -> Answer<DescribeWorkflowExecutionResponse> {
+        answer("DescribeWorkflowExecution", describe::workflow_execution(self, request.into())).await
+    }
+
+    async fn describe_task_queue(
+        &self,
+        request: Request<DescribeTaskQueueRequest>,
+    ) -> Answer<DescribeTaskQueueResponse> {
+        answer("DescribeTaskQueue", describe::task_queue(self, request.into())).await
+    }
+
+    async fn reset_sticky_task_queue(
+        &self,
+        request: Request<ResetStickyTaskQueueRequest>,
+    ) -> Answer<ResetStickyTaskQueueResponse> {
+        answer("ResetStickyTaskQueue", describe::reset_sticky(self, request.into())).await
+    }
+
+    async fn poll_workflow_task_queue(
+        &self,
+        request: Request<PollWorkflowTaskQueueRequest>,
+    ) -> Answer<PollWorkflowTaskQueueResponse> {
+        answer("PollWorkflowTaskQueue", poll::workflow_task_queue(self, request.into())).await
+    }
+
+    async fn poll_activity_task_queue(
+        &self,
+        request: Request<PollActivityTaskQueueRequest>,
+    ) -> Answer<PollActivityTaskQueueResponse> {
+        answer("PollActivityTaskQueue", poll::activity_task_queue(self, request.into())).await
+    }
+
+    async fn shutdown_worker(&self, request: Request<ShutdownWorkerRequest>) -> Answer<ShutdownWorkerResponse> {
+        answer("ShutdownWorker", poll::shutdown_worker(self, request.into())).await
+    }
+
+    async fn respond_workflow_task_completed(
+        &self,
+        request: Request<RespondWorkflowTaskCompletedRequest>,
+    ) -> Answer<RespondWorkflowTaskCompletedResponse> {
+        answer("RespondWorkflowTaskCompleted", respond::workflow_task_completed(self, request.into())).await
+    }
+
+    async fn respond_workflow_task_failed(
+        &self,
+        request: Request<RespondWorkflowTaskFailedRequest>,
+    ) -> Answer<RespondWorkflowTaskFailedResponse> {
+        answer("RespondWorkflowTaskFailed", respond::workflow_task_failed(self, request.into())).await
+    }
+
+    async fn record_activity_task_heartbeat(
+        &self,
+        request: Request<RecordActivityTaskHeartbeatRequest>,
+    ) -> Answer<RecordActivityTaskHeartbeatResponse> {
+        answer("RecordActivityTaskHeartbeat", respond::heartbeat(self, request.into())).await
+    }
+
+    async fn respond_activity_task_completed(
+        &self,
+        request: Request<RespondActivityTaskCompletedRequest>,
+    ) -> Answer<RespondActivityTaskCompletedResponse> {
+        answer("RespondActivityTaskCompleted", respond::activity_completed(self, request.into())).await
+    }
+
+    async fn respond_activity_task_failed(
+        &self,
+        request: Request<RespondActivityTaskFailedRequest>,
+    ) -> Answer<RespondActivityTaskFailedResponse> {
+        answer("RespondActivityTaskFailed", respond::activity_failed(self, request.into())).await
+    }
+
+    async fn respond_activity_task_canceled(
+        &self,
+        request: Request<RespondActivityTaskCanceledRequest>,
+    ) -> Answer<RespondActivityTaskCanceledResponse> {
+        answer("RespondActivityTaskCanceled", respond::activity_canceled(self, request.into())).await
+    }
+
+    async fn record_activity_task_heartbeat_by_id(
+        &self,
+        request: Request<RecordActivityTaskHeartbeatByIdRequest>,
+    ) -> Answer<RecordActivityTaskHeartbeatByIdResponse> {
+        answer("RecordActivityTaskHeartbeatById", respond_by_id::heartbeat(self, request.into())).await
+    }
+
+    async fn respond_activity_task_completed_by_id(
+        &self,
+        request: Request<RespondActivityTaskCompletedByIdRequest>,
+    ) -> Answer<RespondActivityTaskCompletedByIdResponse> {
+        answer("RespondActivityTaskCompletedById", respond_by_id::activity_completed(self, request.into())).await
+    }
+
+    async fn respond_activity_task_failed_by_id(
+        &self,
+        request: Request<RespondActivityTaskFailedByIdRequest>,
+    ) -> Answer<RespondActivityTaskFailedByIdResponse> {
+        answer("RespondActivityTaskFailedById", respond_by_id::activity_failed(self, request.into())).await
+    }
+
+    async fn respond_activity_task_canceled_by_id(
+        &self,
+        request: Request<RespondActivityTaskCanceledByIdRequest>,
+    ) -> Answer<RespondActivityTaskCanceledByIdResponse> {
+        answer("RespondActivityTaskCanceledById", respond_by_id::activity_canceled(self, request.into())).await
+    }
+
+    async fn get_system_info(&self, request: Request<GetSystemInfoRequest>) -> Answer<GetSystemInfoResponse> {
+        answer("GetSystemInfo", cluster::system_info(self, request.into())).await
+    }
+
+    async fn get_cluster_info(&self, request: Request<GetClusterInfoRequest>) -> Answer<GetClusterInfoResponse> {
+        answer("GetClusterInfo", cluster::cluster_info(self, request.into())).await
+    }
+
+    async fn get_search_attributes(
+        &self,
+        request: Request<GetSearchAttributesRequest>,
+    ) -> Answer<GetSearchAttributesResponse> {
+        answer("GetSearchAttributes", cluster::search_attributes(self, request.into())).await
+    }
+
+    async fn record_worker_heartbeat(
+        &self,
+        request: Request<RecordWorkerHeartbeatRequest>,
+    ) -> Answer<RecordWorkerHeartbeatResponse> {
+        answer("RecordWorkerHeartbeat", cluster::worker_heartbeat(self, request.into())).await
+    }
+}

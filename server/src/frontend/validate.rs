@@ -1,0 +1,146 @@
+//! Checks of public requests. Pure: from a request to the same request with its defaults filled in, or to the error that
+//! the client gets. Codes, messages and the order of the checks are public behaviour, taken from the reference.
+
+use prost_types::Duration;
+use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::workflowservice::v1 as public;
+use uuid::Uuid;
+
+use crate::errors::ServiceError;
+
+pub(crate) mod task_queue;
+pub(crate) mod retry_policy;
+pub(crate) mod links;
+pub(crate) mod search_attributes;
+pub(crate) mod start;
+pub(crate) mod sizes;
+pub(crate) mod token;
+pub(crate) mod worker;
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of an id or a name that a client may choose: it becomes part of a key.
+pub(crate) const ID_BYTES_MAX: usize = 1000;
+
+/// Events of one page of history.
+const HISTORY_PAGE_MAX: i32 = 256;
+
+/// A hundred years: far from the end of any clock or column.
+const SPAN_MAX_SECONDS: i64 = 100 * 365 * 24 * 60 * 60;
+
+pub(crate) fn invalid(message: impl Into<String>) -> ServiceError {
+    ServiceError::InvalidArgument(message.into())
+}
+
+/// A namespace's name as it stands in a request; whether there is one is for the registry to say.
+pub(crate) fn namespace_name(name: &str) -> Result<(), ServiceError> {
+    if name.len() > ID_BYTES_MAX {
+        return Err(invalid("Namespace length exceeds limit."));
+    }
+    if name.is_empty() {
+        return Err(invalid("Namespace not set on request."));
+    }
+    Ok(())
+}
+
+pub(crate) fn execution(execution: Option<&WorkflowExecution>) -> Result<(), ServiceError> {
+    let execution = execution.ok_or_else(|| invalid("Execution is not set on request."))?;
+    if execution.workflow_id.is_empty() {
+        return Err(invalid("WorkflowId is not set on request."));
+    }
+    run_id(&execution.run_id)
+}
+
+/// Empty means the newest run.
+fn run_id(run_id: &str) -> Result<(), ServiceError> {
+    if run_id.is_empty() || Uuid::try_parse(run_id).is_ok() {
+        return Ok(());
+    }
+    Err(invalid("Invalid RunId."))
+}
+
+fn identity(identity: &str) -> Result<(), ServiceError> {
+    if identity.len() > ID_BYTES_MAX {
+        return Err(invalid("Identity length exceeds limit."));
+    }
+    Ok(())
+}
+
+/// Fills in what a client without retries of its own leaves out, so that our retries are told apart from a second call.
+fn request_id(request_id: &mut String, generate: impl FnOnce() -> String) -> Result<(), ServiceError> {
+    if request_id.is_empty() {
+        *request_id = generate();
+    }
+    if request_id.len() > ID_BYTES_MAX {
+        return Err(invalid("RequestId length exceeds limit."));
+    }
+    Ok(())
+}
+
+/// Refuses a span below zero, and cuts one beyond all reason to a hundred years. Unset is fine.
+pub(crate) fn span(span: &mut Option<Duration>) -> Result<(), &'static str> {
+    let Some(span) = span else { return Ok(()) };
+    if (span.seconds > 0 && span.nanos < 0) || (span.seconds < 0 && span.nanos > 0) {
+        return Err("duration has seconds and nanos with different signs");
+    }
+    if span.seconds < 0 || span.nanos < 0 {
+        return Err("negative duration");
+    }
+    span.normalize();
+    if span.seconds >= SPAN_MAX_SECONDS {
+        *span = Duration { seconds: SPAN_MAX_SECONDS, nanos: 0 };
+    }
+    Ok(())
+}
+
+pub(crate) fn signal(
+    mut request: public::SignalWorkflowExecutionRequest,
+    generate_id: impl FnOnce() -> String,
+) -> Result<public::SignalWorkflowExecutionRequest, ServiceError> {
+    execution(request.workflow_execution.as_ref())?;
+    if request.signal_name.is_empty() {
+        return Err(invalid("SignalName is not set on request."));
+    }
+    if request.signal_name.len() > ID_BYTES_MAX {
+        return Err(invalid("SignalName length exceeds limit."));
+    }
+    request_id(&mut request.request_id, generate_id)?;
+    links::check(&request.links)?;
+    sizes::blob(request.input.as_ref())?;
+    Ok(request)
+}
+
+pub(crate) fn request_cancel(
+    mut request: public::RequestCancelWorkflowExecutionRequest,
+    generate_id: impl FnOnce() -> String,
+) -> Result<public::RequestCancelWorkflowExecutionRequest, ServiceError> {
+    execution(request.workflow_execution.as_ref())?;
+    links::check(&request.links)?;
+    run_id(&request.first_execution_run_id)?;
+    request_id(&mut request.request_id, generate_id)?;
+    Ok(request)
+}
+
+pub(crate) fn terminate(
+    mut request: public::TerminateWorkflowExecutionRequest,
+) -> Result<public::TerminateWorkflowExecutionRequest, ServiceError> {
+    execution(request.workflow_execution.as_ref())?;
+    links::check(&request.links)?;
+    run_id(&request.first_execution_run_id)?;
+    sizes::blob(request.details.as_ref())?;
+    // So that history tells a user's termination from one of ours.
+    if request.reason.is_empty() {
+        request.reason = "terminated by user via frontend".into();
+    }
+    if request.identity.is_empty() {
+        request.identity = "frontend-service".into();
+    }
+    Ok(request)
+}
+
+pub(crate) fn history_page(page: &mut i32) {
+    if *page <= 0 || *page > HISTORY_PAGE_MAX {
+        *page = HISTORY_PAGE_MAX;
+    }
+}

@@ -1,0 +1,65 @@
+//! Task tokens: what a worker hands back with its answer.
+
+use prost::Message as _;
+use proto::everrow::history::TaskToken;
+use prost::bytes::Bytes;
+use uuid::Uuid;
+use workflow::NamespaceId;
+
+use super::{identity, invalid, run_id};
+use crate::errors::ServiceError;
+
+/// A task token that names a namespace, a workflow, and a task of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CheckedToken {
+    pub(crate) namespace_id: NamespaceId,
+    pub(crate) token: TaskToken,
+}
+
+/// A token that we made. Anybody can forge one, so what it names is looked up before it is believed.
+pub(crate) fn decode(bytes: &[u8]) -> Result<CheckedToken, ServiceError> {
+    if bytes.is_empty() {
+        return Err(invalid("Task token not set on request."));
+    }
+    let token = TaskToken::decode(bytes).map_err(|_| invalid("Error deserializing task token."))?;
+    if token.namespace_id.is_empty() {
+        return Err(invalid("Namespace not set on request."));
+    }
+    let not_found = || ServiceError::NamespaceNotFound { namespace: token.namespace_id.clone() };
+    let namespace_id = Uuid::try_parse(&token.namespace_id).map(NamespaceId).map_err(|_| not_found())?;
+    if token.workflow_id.is_empty() {
+        return Err(invalid("WorkflowId is not set on request."));
+    }
+    run_id(&token.run_id)?;
+    Ok(CheckedToken { namespace_id, token })
+}
+
+/// Which activity a call by id speaks of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActivityById<'a> {
+    pub(crate) namespace_id: NamespaceId,
+    pub(crate) workflow_id: &'a str,
+    pub(crate) run_id: &'a str,
+    pub(crate) activity_id: &'a str,
+    pub(crate) identity: &'a str,
+}
+
+/// The token of a call by id: it names the activity and leaves open which attempt at it runs.
+pub(crate) fn by_id(call: ActivityById<'_>) -> Result<Bytes, ServiceError> {
+    if call.activity_id.is_empty() {
+        return Err(invalid("ActivityId is not set on request."));
+    }
+    identity(call.identity)?;
+    if call.workflow_id.is_empty() {
+        return Err(invalid("WorkflowId is not set on request."));
+    }
+    run_id(call.run_id)?;
+    let token = TaskToken {
+        namespace_id: call.namespace_id.to_string(),
+        workflow_id: call.workflow_id.into(),
+        run_id: call.run_id.into(),
+        activity_id: call.activity_id.into(),
+        ..TaskToken::default()
+    };
+    Ok(token.encode_to_vec().into())
+}

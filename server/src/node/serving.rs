@@ -1,0 +1,81 @@
+//! The gRPC server: which services, with which limits.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use proto::temporal::api::operatorservice::v1::operator_service_server::OperatorServiceServer;
+use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowServiceServer;
+use tokio::sync::watch;
+use tonic::codec::CompressionEncoding;
+use tonic::transport::Server;
+use tonic::transport::server::{Router, TcpIncoming};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use super::StartError;
+use crate::frontend::{Frontend, Guarded, Operator};
+
+/// Under these names load balancers and SDKs ask after our health; the empty one is the whole server.
+pub(super) const HEALTH_NAMES: [&str; 3] =
+    ["", "temporal.api.workflowservice.v1.WorkflowService", "temporal.api.operatorservice.v1.OperatorService"];
+
+/// The limit that clients expect. Larger payloads would not fit into the store's batches anyway.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// A client that vanished without a word is noticed after this.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(60);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A worker's polls share one connection: the library's default of 200 would make them wait for each other.
+const STREAMS_PER_CONNECTION: u32 = 10_000;
+/// Room for a payload on its way, so that a large request does not wait for a round trip every 64 KiB.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+/// Room for tokens in authorization headers.
+const HEADER_BYTES_MAX: u32 = 64 << 10;
+
+pub(super) fn bind(address: SocketAddr) -> Result<TcpIncoming, StartError> {
+    let incoming = TcpIncoming::bind(address).map_err(|error| StartError::Listen { address, error })?;
+    // Answers are small and waited for.
+    Ok(incoming.with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE_EVERY)))
+}
+
+/// All services, and the voice that says whether they serve.
+pub(super) async fn router(frontend: Frontend) -> (HealthReporter, Router) {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    for service in HEALTH_NAMES {
+        health.set_service_status(service, ServingStatus::Serving).await;
+    }
+    let workflow_service = WorkflowServiceServer::new(frontend)
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .accept_compressed(CompressionEncoding::Gzip);
+    let operator_service = OperatorServiceServer::new(Operator)
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .accept_compressed(CompressionEncoding::Gzip);
+    let reflection = || {
+        tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+    };
+    let router = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
+        .add_service(Guarded(workflow_service))
+        .add_service(Guarded(operator_service))
+        .add_service(health_service)
+        .add_service(reflection().build_v1().expect("our own descriptors are complete"))
+        .add_service(reflection().build_v1alpha().expect("our own descriptors are complete"));
+    (health, router)
+}
+
+pub(super) async fn serve(
+    router: Router,
+    incoming: TcpIncoming,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), String> {
+    let stopped = async move {
+        // An error means that the node is gone, which is as good.
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    router.serve_with_incoming_shutdown(incoming, stopped).await.map_err(|error| error.to_string())
+}
