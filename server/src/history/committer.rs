@@ -118,6 +118,10 @@ impl Committer {
         self.progress.borrow().closed.is_none()
     }
 
+    pub(crate) fn check_open(&self) -> Result<(), Closed> {
+        self.progress.borrow().closed.clone().map_or(Ok(()), Err)
+    }
+
     fn closed(&self) -> Closed {
         self.progress.borrow().closed.clone().unwrap_or(Closed::Shutdown)
     }

@@ -42,6 +42,8 @@ impl Shard {
         };
         self.slots.touch(key, &slot);
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        // A shard that was lost may be ahead elsewhere.
+        self.committer.check_open().map_err(TransactError::from)?;
         Ok(state)
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Timers<T> {
     horizon: Timestamp,
     /// The earliest moment of a timer that is only in the store, as far as known; `None`: there is none.
     beyond: Option<Timestamp>,
-    /// Below it everything is done, and nothing new is put.
+    /// Up to it everything is done, and nothing new is put below its moment.
     acked: TimerKey,
     near_max: usize,
     /// While a stretch is being read: timers that were committed meanwhile, which the read may have missed.
@@ -112,11 +112,12 @@ impl<T> Timers<T> {
         assert!(was_out, "timer {key:?} was not out");
     }
 
-    /// Everything below is done. Moves with the clock when nothing holds it back.
+    /// Everything up to here is done. Moves with the clock when nothing holds it back.
     pub(crate) fn ack(&mut self, now: Timestamp) -> TimerKey {
         let lowest = [self.near.keys().next(), self.out.first()].into_iter().flatten().min().copied();
         let limit = first_at(now.min(self.horizon));
-        self.acked = self.acked.max(lowest.map_or(limit, |lowest| lowest.min(limit)));
+        let before_lowest = lowest.map(|lowest| TimerKey { task_id: lowest.task_id - 1, ..lowest });
+        self.acked = self.acked.max(before_lowest.map_or(limit, |before| before.min(limit)));
         self.acked
     }
 

@@ -1,0 +1,179 @@
+//! A node without a network: the services of one process on the model engine. Clients reach it through a handle that
+//! outlives a crash.
+
+use std::sync::{Arc, Mutex};
+
+use persistence::engine::Engine;
+use persistence::model::Model;
+use persistence::stores::Stores;
+use proto::everrow::history as request;
+use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
+use proto::temporal::api::workflowservice::v1 as public;
+use server::cluster::peers::Peers;
+use server::env::Env;
+use server::history::config::HistoryConfig;
+use server::{history, matching};
+use tokio::task::JoinSet;
+
+use super::client::Sent;
+use super::worker;
+
+pub(super) const NAMESPACE_ID: &str = "11111111-2222-4333-8444-555555555555";
+const N_SHARDS: i32 = 2;
+const N_WORKERS: usize = 6;
+
+pub(super) struct World {
+    handle: Handle,
+    workers: JoinSet<()>,
+}
+
+/// The services of the node's present life.
+#[derive(Clone)]
+pub(super) struct Handle {
+    services: Arc<Mutex<Services>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Services {
+    pub(super) history: Arc<history::service::Service>,
+    pub(super) matching: Arc<matching::service::Service>,
+}
+
+impl World {
+    pub(super) async fn start(model: &Arc<Model>, seed: u64) -> Self {
+        let services = Services::start(model, seed);
+        let mut world = Self { handle: Handle { services: Arc::new(Mutex::new(services)) }, workers: JoinSet::new() };
+        world.hire_workers();
+        world
+    }
+
+    pub(super) fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// The process is gone from one moment to the next, and another takes its place. What it had sent to the store may
+    /// still arrive there.
+    pub(super) async fn crash_and_restart(mut self, model: &Arc<Model>, seed: u64) -> Self {
+        self.workers.abort_all();
+        while self.workers.join_next().await.is_some() {}
+        let successor = Services::start(model, seed);
+        let dead = std::mem::replace(&mut *self.handle.services.lock().unwrap(), successor);
+        drop(dead);
+        self.hire_workers();
+        self
+    }
+
+    pub(super) async fn stop(mut self) {
+        self.workers.abort_all();
+        while self.workers.join_next().await.is_some() {}
+        let services = self.handle.services();
+        services.matching.shutdown().await;
+        services.history.shutdown().await;
+    }
+
+    /// Waits until every run that was started is closed.
+    pub(super) async fn all_closed(&self, sent: &Sent) {
+        for workflow_id in sent.workflow_ids() {
+            let closed = async {
+                loop {
+                    let status = self.describe(workflow_id).await.status();
+                    if status != WorkflowExecutionStatus::Running {
+                        break;
+                    }
+                    self.wait_for_close(workflow_id).await;
+                }
+            };
+            let patience = std::time::Duration::from_secs(3600);
+            let outcome = tokio::time::timeout(patience, closed).await;
+            assert!(outcome.is_ok(), "{workflow_id} is stuck: {:?}", self.describe(workflow_id).await);
+        }
+    }
+
+    pub(super) async fn describe(
+        &self,
+        workflow_id: &str,
+    ) -> proto::temporal::api::workflow::v1::WorkflowExecutionInfo {
+        let request = request::DescribeWorkflowExecutionRequest {
+            namespace_id: NAMESPACE_ID.into(),
+            request: Some(public::DescribeWorkflowExecutionRequest {
+                execution: Some(execution(workflow_id)),
+                ..Default::default()
+            }),
+        };
+        let described = self.handle.services().history.describe_workflow_execution(request).await;
+        described.expect("a run that was started can be described").workflow_execution_info.unwrap()
+    }
+
+    pub(super) async fn history(&self, workflow_id: &str) -> Vec<proto::temporal::api::history::v1::HistoryEvent> {
+        let mut events = Vec::new();
+        let mut next_page_token = bytes::Bytes::new();
+        loop {
+            let request = public::GetWorkflowExecutionHistoryRequest {
+                execution: Some(execution(workflow_id)),
+                next_page_token,
+                maximum_page_size: 50,
+                ..Default::default()
+            };
+            let request =
+                request::GetWorkflowExecutionHistoryRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+            let page = self.handle.services().history.get_workflow_execution_history(request).await.unwrap();
+            events.extend(page.history.unwrap_or_default().events);
+            next_page_token = page.next_page_token;
+            if next_page_token.is_empty() {
+                return events;
+            }
+        }
+    }
+
+    async fn wait_for_close(&self, workflow_id: &str) {
+        let request = public::GetWorkflowExecutionHistoryRequest {
+            execution: Some(execution(workflow_id)),
+            wait_new_event: true,
+            history_event_filter_type: proto::temporal::api::enums::v1::HistoryEventFilterType::CloseEvent.into(),
+            ..Default::default()
+        };
+        let request =
+            request::GetWorkflowExecutionHistoryRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+        // An error is only a reason to look again.
+        let _ = self.handle.services().history.get_workflow_execution_history(request).await;
+    }
+
+    fn hire_workers(&mut self) {
+        for _ in 0..N_WORKERS {
+            self.workers.spawn(worker::run_workflow_tasks(self.handle.services()));
+            self.workers.spawn(worker::run_activities(self.handle.services()));
+        }
+    }
+}
+
+impl Handle {
+    pub(super) fn services(&self) -> Services {
+        self.services.lock().unwrap().clone()
+    }
+}
+
+impl Services {
+    fn start(model: &Arc<Model>, seed: u64) -> Self {
+        let env = Env::simulated(seed);
+        let engine: Arc<dyn Engine> = Arc::clone(model) as Arc<dyn Engine>;
+        let stores = Stores::new(engine);
+        let peers = Peers::default();
+        let history = history::service::Service::start(history::service::Parts {
+            env: env.clone(),
+            stores: stores.clone(),
+            peers: peers.clone(),
+            config: HistoryConfig::default(),
+            n_shards: N_SHARDS,
+            owner: format!("node-{seed}"),
+        });
+        let matching = matching::service::Service::new(env, peers.clone(), stores.task_queues, Default::default());
+        peers.set_history(Arc::clone(&history));
+        peers.set_matching(Arc::clone(&matching));
+        Self { history, matching }
+    }
+}
+
+pub(super) fn execution(workflow_id: &str) -> WorkflowExecution {
+    WorkflowExecution { workflow_id: workflow_id.to_owned(), run_id: String::new() }
+}
