@@ -177,13 +177,6 @@ impl QueuedTimer {
     }
 }
 
-/// The version and the record of a row.
-fn into_values(row: Row) -> Decoded<(i64, Value)> {
-    let [version, data] =
-        <[Value; 2]>::try_from(row.values).map_err(|values| Malformed::new(format!("a row of {}", values.len())))?;
-    Ok((rows::bigint(&version, "version")?, data))
-}
-
 /// The last two clustering columns.
 fn place_of(row: &Row) -> Decoded<(i64, i64)> {
     match row.key.as_slice() {
@@ -198,7 +191,7 @@ fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
     let mut newest_item = 0;
     for row in rows {
         let (sort_key, id) = place_of(&row)?;
-        let (version, data) = into_values(row)?;
+        let (version, data) = rows::versioned(row.values)?;
         newest_item = newest_item.max(version);
         match ItemKind::from_sort_key(sort_key) {
             None => return Err(Malformed::new(format!("an item of unknown kind {sort_key}"))),
@@ -223,19 +216,19 @@ fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
 }
 
 fn decode_current(row: Row) -> Decoded<CurrentRun> {
-    let (version, data) = into_values(row)?;
+    let (version, data) = rows::versioned(row.values)?;
     rows::run::decode_current(version, rows::from_value(data)?)
 }
 
 fn decode_transfer_row(row: Row) -> Decoded<Vec<QueuedTask<TransferTask>>> {
-    let (_, data) = into_values(row)?;
+    let (_, data) = rows::versioned(row.values)?;
     let record: record::TransferTasks = rows::from_value(data)?;
     record.tasks.into_iter().map(rows::tasks::decode_transfer).collect()
 }
 
 fn decode_timer_row(row: Row) -> Decoded<QueuedTimer> {
     let (fires_at, task_id) = place_of(&row)?;
-    let (_, data) = into_values(row)?;
+    let (_, data) = rows::versioned(row.values)?;
     let (key, task) = rows::tasks::decode_timer_task(rows::from_value(data)?)?;
     Ok(QueuedTimer { fires_at: Timestamp(fires_at), queued: QueuedTask { task_id, key, task } })
 }

@@ -7,6 +7,9 @@ use crate::engine::Engine;
 pub mod shards;
 pub mod executions;
 pub mod history;
+pub mod task_queues;
+pub mod namespaces;
+pub mod cluster;
 mod rows;
 
 /// All stores of one engine. Cheap to clone: each holds the engine and nothing else.
@@ -15,6 +18,9 @@ pub struct Stores {
     pub shards: shards::ShardStore,
     pub executions: executions::ExecutionStore,
     pub history: history::HistoryStore,
+    pub task_queues: task_queues::TaskQueueStore,
+    pub namespaces: namespaces::NamespaceStore,
+    pub cluster: cluster::ClusterStore,
 }
 
 impl Stores {
@@ -23,7 +29,10 @@ impl Stores {
         Self {
             shards: shards::ShardStore::new(Arc::clone(&engine)),
             executions: executions::ExecutionStore::new(Arc::clone(&engine)),
-            history: history::HistoryStore::new(engine),
+            history: history::HistoryStore::new(Arc::clone(&engine)),
+            task_queues: task_queues::TaskQueueStore::new(Arc::clone(&engine)),
+            namespaces: namespaces::NamespaceStore::new(Arc::clone(&engine)),
+            cluster: cluster::ClusterStore::new(engine),
         }
     }
 }

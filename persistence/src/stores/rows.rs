@@ -66,6 +66,13 @@ pub(crate) fn optional_bigint(value: Option<Value>, name: &str) -> Decoded<Optio
     value.map(|value| bigint(&value, name)).transpose()
 }
 
+/// The two value columns that most tables have.
+pub(crate) fn versioned(values: Vec<Value>) -> Decoded<(i64, Value)> {
+    let [version, data] =
+        <[Value; 2]>::try_from(values).map_err(|values| Malformed(format!("{} values, not 2", values.len())))?;
+    Ok((bigint(&version, "the number beside the record")?, data))
+}
+
 pub(crate) fn required<T>(field: Option<T>, name: &str) -> Decoded<T> {
     field.ok_or_else(|| Malformed(format!("{name} is missing")))
 }

@@ -29,7 +29,7 @@ const TRIES: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub i32);
 
-/// Counts the leases of a shard, from 1.
+/// Counts the leases of a shard or of a task queue, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RangeId(pub i64);
 
