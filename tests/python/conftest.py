@@ -8,12 +8,18 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from temporalio.client import Client
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from server_process import ENGINES, NAMESPACE, RunningServer, ServerProcess
 
 # For checking the tests themselves against a server that runs already; nothing is started or killed then.
 TARGET = os.environ.get("EVERROW_ACCEPTANCE_TARGET")
 ENGINE_NAMES = ["target"] if TARGET else list(ENGINES)
+
+# The SDK warns of every call that it repeats, which is what it is made to do here.
+Runtime.set_default(
+    Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=TelemetryFilter(core_level="ERROR", other_level="ERROR"))))
+)
 
 
 @pytest.fixture(scope="session", params=ENGINE_NAMES)

@@ -1,8 +1,9 @@
 """The server dies ten times by kill -9 in the middle of two hundred orders: none is lost, doubled or stuck.
 
 All orders are started at once. Each waits for an approval, and the approvals are given out in as many groups as there are kills: a group
-gets its own only after its kill, so every kill hits open orders, the last one included. Starts and approvals carry a request id and are
-repeated with it while the server is gone, so one that was done and not answered must not be done again.
+gets its own only after its kill, so every kill hits open orders, the last one included. The next kill waits until some of those have
+finished, so the kills lie all along the load: the first ones among the starts, later ones among timers, activities and approvals. Starts
+and approvals carry a request id and are repeated with it while the server is gone: what was done and not answered must not be done again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution, Workf
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
-from temporalio.worker import Replayer
+from temporalio.service import RetryConfig
+from temporalio.worker import Replayer, Worker
 
 import history_law
 from history_law import Record
@@ -33,15 +36,20 @@ from waiting import insist
 ORDERS = 200
 KILLS = 10
 STARTS_AT_ONCE = 20
-# Between two kills, counted from the moment the server answers again.
-LIFE_MIN_S, LIFE_MAX_S = 0.2, 2.5
-# An order's timer runs out somewhere among the kills.
-PAUSE_MAX_MS = 20_000
+GROUP = ORDERS // KILLS
+# The first kills do not wait for any order to finish; the others for this many more each, which is less than a group.
+KILLS_AMONG_STARTS = 2
+FINISHED_BETWEEN_KILLS = 15
+# How long after that, at random.
+DELAY_MIN_S, DELAY_MAX_S = 0.1, 2.0
+# An order's timer runs out around the time when its group's turn comes.
+PAUSE_PER_GROUP_MS = 3_000
 RETRY_MAX_MS = 1_000
 # What a killed server took with it is noticed after these.
 ATTEMPT_TIMEOUT_S = 8.0
 HEARTBEAT_TIMEOUT_S = 4.0
 TASK_TIMEOUT_S = 4
+STICKY_TIMEOUT_S = 3
 LOAD_TIMEOUT_S = 240.0
 
 
@@ -51,27 +59,41 @@ class Load:
 
     client: Client
     task_queue: str
-    deadline: float
-    kills: asyncio.Condition = field(default_factory=asyncio.Condition)
+    progress: asyncio.Condition = field(default_factory=asyncio.Condition)
     n_kills: int = 0
+    n_started: int = 0
     n_finished: int = 0
+    began_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def deadline(self) -> float:
+        return self.began_at + LOAD_TIMEOUT_S
+
+    def age_s(self) -> float:
+        return time.monotonic() - self.began_at
 
     async def run(self, number: int, order: Order, starting: asyncio.Semaphore) -> Finished:
         async with starting:
             handle = await self._start(order)
+        self.n_started += 1
         result = asyncio.create_task(self._insist(handle.result))
         # As many groups as kills; the last one is approved after the last kill.
-        await self._kills_reach(1 + number * KILLS // ORDERS)
+        await self.reached(lambda: self.n_kills > number // GROUP)
         approval = f"approval/{order.key}/{uuid.uuid4().hex}"
         await self._approve(handle, approval)
         finished = Finished(handle, approval, await result)
-        self.n_finished += 1
+        await self.count(finished=1)
         return finished
 
-    async def count_kill(self) -> None:
-        async with self.kills:
-            self.n_kills += 1
-            self.kills.notify_all()
+    async def count(self, kills: int = 0, finished: int = 0) -> None:
+        async with self.progress:
+            self.n_kills += kills
+            self.n_finished += finished
+            self.progress.notify_all()
+
+    async def reached(self, goal: Callable[[], bool]) -> None:
+        async with self.progress:
+            await self.progress.wait_for(goal)
 
     async def _start(self, order: Order) -> WorkflowHandle[Any, list[str]]:
         request = StartWorkflowExecutionRequest(
@@ -101,10 +123,6 @@ class Load:
     async def _insist(self, call: Callable[[], Awaitable[Any]]) -> Any:
         return await insist(call, self.deadline)
 
-    async def _kills_reach(self, number: int) -> None:
-        async with self.kills:
-            await self.kills.wait_for(lambda: self.n_kills >= number)
-
 
 @dataclass
 class Finished:
@@ -118,16 +136,17 @@ async def test_two_hundred_orders_outlive_ten_kills(killable_server: ServerProce
     seed = random.SystemRandom().getrandbits(32)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    client = await Client.connect(killable_server.address, namespace=NAMESPACE)
+    # With the SDK's own pause of up to 5 s between two calls, the test would wait for the client most of the time.
+    retry = RetryConfig(max_interval_millis=500)
+    client = await Client.connect(killable_server.address, namespace=NAMESPACE, retry_config=retry)
     warehouse = Warehouse()
     warehouse.may_ship.set()
-    load = Load(client, task_queue, time.monotonic() + LOAD_TIMEOUT_S)
-    began_at = time.monotonic()
-    async with new_worker(client, task_queue, warehouse), asyncio.timeout(LOAD_TIMEOUT_S), asyncio.TaskGroup() as tasks:
+    load = Load(client, task_queue)
+    async with eager_worker(client, task_queue, warehouse), asyncio.timeout(LOAD_TIMEOUT_S), asyncio.TaskGroup() as tasks:
         starting = asyncio.Semaphore(STARTS_AT_ONCE)
         running = [tasks.create_task(load.run(number, new_order(number, chance), starting)) for number in range(ORDERS)]
         await kill_repeatedly(killable_server, load, chance)
-    print(f"{ORDERS} orders and {KILLS} kills took {time.monotonic() - began_at:.0f} s")
+    print(f"{ORDERS} orders and {KILLS} kills took {load.age_s():.0f} s")
 
     finished = [task.result() for task in running]
     for order in finished:
@@ -136,12 +155,27 @@ async def test_two_hundred_orders_outlive_ten_kills(killable_server: ServerProce
     assert len(set(tokens)) == len(tokens) == 3 * ORDERS
 
 
+def eager_worker(client: Client, task_queue: str, warehouse: Warehouse) -> Worker:
+    """Polls the normal queue as much as the sticky one: that is where the work of a killed server comes back."""
+    return new_worker(
+        client,
+        task_queue,
+        warehouse,
+        max_concurrent_workflow_task_polls=8,
+        nonsticky_to_sticky_poll_ratio=0.5,
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_TIMEOUT_S),
+    )
+
+
 async def kill_repeatedly(server: ServerProcess, load: Load, chance: random.Random) -> None:
-    for _ in range(KILLS):
-        await asyncio.sleep(chance.uniform(LIFE_MIN_S, LIFE_MAX_S))
+    for number in range(KILLS):
+        goal = max(0, number - KILLS_AMONG_STARTS) * FINISHED_BETWEEN_KILLS
+        await load.reached(lambda: load.n_finished >= goal)
+        await asyncio.sleep(chance.uniform(DELAY_MIN_S, DELAY_MAX_S))
         assert load.n_finished < ORDERS, "nothing was left to kill"
         server.kill()
-        await load.count_kill()
+        await load.count(kills=1)
+        print(f"kill {load.n_kills} at {load.age_s():.1f} s: {load.n_started} started, {load.n_finished} finished")
         await asyncio.to_thread(server.start)
 
 
@@ -165,7 +199,7 @@ async def check(order: Finished, warehouse: Warehouse) -> Record:
 def new_order(number: int, chance: random.Random) -> Order:
     return Order(
         key=f"order-{number}",
-        pause_ms=chance.randrange(PAUSE_MAX_MS),
+        pause_ms=chance.randrange(PAUSE_PER_GROUP_MS * (1 + number // GROUP)),
         retry_ms=chance.randrange(50, RETRY_MAX_MS),
         attempt_timeout_s=ATTEMPT_TIMEOUT_S,
         heartbeat_timeout_s=HEARTBEAT_TIMEOUT_S,
