@@ -90,7 +90,11 @@ impl Node {
             eprintln!("cassandra is running on {}", self.address());
             return Ok(Started::WasRunning);
         }
-        ensure!(!answers_cql(self.address()), "something else answers CQL on {}; choose another --port", self.address());
+        ensure!(
+            !answers_cql(self.address()),
+            "something else answers CQL on {}; choose another --port",
+            self.address()
+        );
         tools::require("Java 17 (or 11)", || find_java().is_some(), "openjdk-17-jre-headless")?;
         let java = find_java().context("Java was found a moment ago")?;
         let library = fetch_jars()?;
@@ -126,7 +130,9 @@ impl Node {
     fn status(&self) -> Result<()> {
         match (self.running_pid(), answers_cql(self.address())) {
             (Some(pid), true) => eprintln!("cassandra answers on {} (process {pid})", self.address()),
-            (Some(pid), false) => bail!("process {pid} does not answer on {} (yet); see {}", self.address(), self.log()),
+            (Some(pid), false) => {
+                bail!("process {pid} does not answer on {} (yet); see {}", self.address(), self.log())
+            }
             (None, true) => bail!("{} answers CQL, but was not started from here", self.address()),
             (None, false) => bail!("cassandra is not running on {}", self.address()),
         }

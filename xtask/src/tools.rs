@@ -54,7 +54,9 @@ pub(crate) fn require(program: &str, present: impl Fn() -> bool, debian_package:
     let is_root = output_of(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
     let has_apt = output_of(Command::new("apt-get").arg("--version")).is_some();
     if !(is_root && has_apt) {
-        bail!("{program} is needed and was not found; install it (Debian and Ubuntu: apt-get install {debian_package})");
+        bail!(
+            "{program} is needed and was not found; install it (Debian and Ubuntu: apt-get install {debian_package})"
+        );
     }
     let apt = || {
         let mut command = Command::new("apt-get");

@@ -1,3 +1,5 @@
+//! Failures and what they say about a write.
+
 use std::time::Duration;
 
 use scylla::errors::WriteType;

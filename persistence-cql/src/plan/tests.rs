@@ -1,3 +1,5 @@
+//! Batches and the statements they become.
+
 use persistence::engine::KeyRange;
 use persistence::tables::{HISTORY_TREE, TASK_QUEUES};
 

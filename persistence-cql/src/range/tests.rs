@@ -1,3 +1,5 @@
+//! The ranges of a small domain, all of them.
+
 use super::*;
 
 /// Keys of three columns with values 0..3: small enough to try every range on every key.

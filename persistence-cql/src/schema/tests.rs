@@ -1,3 +1,5 @@
+//! The files of the schema against the tables that are described.
+
 use std::collections::BTreeMap;
 
 use persistence::tables;

@@ -1,3 +1,5 @@
+//! The text of every shape.
+
 use std::collections::BTreeMap;
 
 use persistence::engine::KeyRange;

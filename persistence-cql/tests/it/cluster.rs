@@ -38,28 +38,28 @@ impl Keyspace {
     async fn create(&self) {
         let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
         let text = format!("CREATE KEYSPACE IF NOT EXISTS {} WITH replication = {replication}", self.config.keyspace);
-        self.session().await.query_unpaged(text, ()).await.unwrap();
+        self.session().await.query_unpaged(text, ()).await.expect("the node takes it");
     }
 
     async fn create_tables(&self, tables: &[&Table]) {
         let session = self.session().await;
         for table in tables {
-            session.query_unpaged(create_table(&self.config.keyspace, table), ()).await.unwrap();
+            session.query_unpaged(create_table(&self.config.keyspace, table), ()).await.expect("the node takes it");
         }
     }
 
     pub(crate) async fn engine(&self) -> Arc<dyn Engine> {
-        Arc::new(CqlEngine::connect(&self.config).await.unwrap())
+        Arc::new(CqlEngine::connect(&self.config).await.expect("the keyspace is there"))
     }
 
     /// A session in no keyspace, for what only a test does.
     pub(crate) async fn session(&self) -> Session {
-        SessionBuilder::new().known_nodes(&self.config.contact_points).build().await.unwrap()
+        SessionBuilder::new().known_nodes(&self.config.contact_points).build().await.expect("the node answers")
     }
 
     pub(crate) async fn drop(&self) {
         let text = format!("DROP KEYSPACE IF EXISTS {}", self.config.keyspace);
-        self.session().await.query_unpaged(text, ()).await.unwrap();
+        self.session().await.query_unpaged(text, ()).await.expect("the node takes it");
     }
 }
 

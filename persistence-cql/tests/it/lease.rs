@@ -42,11 +42,11 @@ fn commit(range_id: i64, commit_id: i64) -> Batch {
 }
 
 async fn commit_id(engine: &dyn Engine) -> Option<Value> {
-    engine.statics(shard(), Consistency::Serial).await.unwrap()[COMMIT_ID].clone()
+    engine.statics(shard(), Consistency::Serial).await.expect("statics are readable")[COMMIT_ID].clone()
 }
 
 async fn ids(engine: &dyn Engine) -> Vec<Value> {
-    let page = engine.read(Slice::new(shard(), KeyRange::all(), 1000)).await.unwrap();
+    let page = engine.read(Slice::new(shard(), KeyRange::all(), 1000)).await.expect("rows are readable");
     page.rows.into_iter().map(|row| row.key[5].clone()).collect()
 }
 

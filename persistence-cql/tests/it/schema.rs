@@ -18,7 +18,7 @@ fn terms() -> LockTerms {
 
 async fn change(keyspace: &Keyspace, text: &str) {
     let text = text.replace("KEYSPACE", &keyspace.config.keyspace);
-    keyspace.session().await.query_unpaged(text, ()).await.unwrap();
+    keyspace.session().await.query_unpaged(text, ()).await.expect("the node takes it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
