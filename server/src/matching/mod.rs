@@ -1,3 +1,22 @@
-//! Brings tasks and pollers together.
+//! Brings tasks and pollers together: at once if a poller waits, else by way of a durable backlog.
+//!
+//! In reading order: what the peers call; one queue and its pure parts; what is written to the store, and when.
 
 pub mod service;
+pub mod config;
+mod polls;
+mod queues;
+mod task;
+mod partition;
+mod state;
+mod matcher;
+mod dispatch;
+mod pollers;
+mod rate;
+mod backlog;
+mod keeper;
+mod lease;
+mod describe;
+
+#[cfg(test)]
+mod tests;

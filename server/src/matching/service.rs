@@ -1,42 +1,288 @@
-//! The matching service as its peers see it (skeleton: being written).
+//! The matching service as its peers see it: tasks come from history, polls from the frontend, and history is told
+//! of each start before the poller is.
 
-use proto::everrow::matching as request;
+use std::sync::Arc;
+use std::time::Duration;
+
+use persistence::stores::task_queues::TaskQueueStore;
+use proto::everrow::{history, matching as request};
+use proto::temporal::api::enums::v1::DescribeTaskQueueMode;
+use proto::temporal::api::taskqueue::v1 as taskqueue;
 use proto::temporal::api::workflowservice::v1 as public;
+use tokio::time::Instant;
 
+use super::config::MatchingConfig;
+use super::describe;
+use super::dispatch::Dispatched;
+use super::partition::{AddError, Added, Partition, Polled};
+use super::pollers::Poller;
+use super::polls::{OutstandingPoll, Polls};
+use super::queues::Queues;
+use super::task::{Kind, QueueKey, Task, TaskType, namespace_id};
+use crate::cluster::peers::Peers;
+use crate::env::Env;
 use crate::errors::ServiceError;
 
-pub struct Service {}
+/// The empty answer leaves so long before the caller stops waiting: he would see an error instead.
+const ANSWER_MARGIN: Duration = Duration::from_secs(1);
+
+/// How often a task is offered to a queue that is being unloaded before its adder is told to come again.
+const ADD_TRIES: usize = 3;
+
+pub struct Service {
+    env: Env,
+    peers: Peers,
+    config: Arc<MatchingConfig>,
+    queues: Arc<Queues>,
+    polls: Arc<Polls>,
+}
+
+/// One poll, from its arrival to its answer; it may see several tasks that history does not want any more.
+pub(super) struct Poll {
+    key: QueueKey,
+    poller: Poller,
+    deadline: Instant,
+    outstanding: OutstandingPoll,
+}
 
 impl Service {
-    pub async fn add_task(&self, _request: request::AddTaskRequest) -> Result<request::AddTaskResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+    #[must_use]
+    pub fn new(env: Env, peers: Peers, store: TaskQueueStore, config: MatchingConfig) -> Arc<Self> {
+        let config = Arc::new(config);
+        let queues = Queues::new(env.clone(), store, Arc::clone(&config));
+        let polls = Polls::new(config.outstanding_polls);
+        Arc::new(Self { env, peers, config, queues, polls })
     }
 
+    /// Answers all polls empty, writes what waits to be written, and takes nothing more.
+    pub async fn shutdown(&self) {
+        self.polls.stop();
+        self.queues.stop().await;
+    }
+
+    /// Returns when the task is safe: a worker has it, or the backlog.
+    pub async fn add_task(&self, request: request::AddTaskRequest) -> Result<request::AddTaskResponse, ServiceError> {
+        let key = QueueKey {
+            namespace_id: namespace_id(&request.namespace_id)?,
+            task_type: TaskType::from_proto(request.task_queue_type())?,
+            kind: Kind::from_proto(request.task_queue_kind()),
+            name: request.task_queue.clone(),
+        };
+        let mut task = Task::from_request(request, self.env.now())?;
+        for _ in 0..ADD_TRIES {
+            match self.partition_for_task(&key)?.add(task).await {
+                Ok(added) => return Ok(request::AddTaskResponse { sync_match: added == Added::Matched }),
+                Err(AddError::Failed(error)) => return Err(error),
+                Err(AddError::Closed(returned)) => task = returned,
+            }
+        }
+        Err(ServiceError::Unavailable(format!("task queue {:?} is being unloaded", key.name)))
+    }
+
+    /// Waits for a workflow task. The response is empty if none came in time.
     pub async fn poll_workflow_task_queue(
         &self,
-        _request: request::PollWorkflowTaskQueueRequest,
+        request: request::PollWorkflowTaskQueueRequest,
     ) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+        let timeout = request.timeout;
+        let poll_request = request.request.unwrap_or_default();
+        let queue = poll_request.task_queue.clone().unwrap_or_default();
+        let key = queue_key(&request.namespace_id, TaskType::Workflow, &queue)?;
+        let mut poll = self.begin_poll(key, workflow_poller(&poll_request), request.poller_id, timeout)?;
+        while let Some(dispatched) = self.next_task(&mut poll).await? {
+            let task = dispatched.task();
+            let start = history::RecordWorkflowTaskStartedRequest {
+                namespace_id: request.namespace_id.clone(),
+                execution: Some(task.execution()),
+                scheduled_event_id: task.scheduled_event_id,
+                request_id: self.env.new_uuid().to_string(),
+                poll_request: Some(poll_request.clone()),
+            };
+            let started = match self.peers.history() {
+                Ok(history) => Box::pin(history.record_workflow_task_started(start)).await,
+                Err(error) => Err(error),
+            };
+            if let Some(mut response) = dispatched.settle(started)? {
+                response.backlog_count_hint = self.backlog_count_hint(&poll.key);
+                return Ok(response);
+            }
+        }
+        Ok(public::PollWorkflowTaskQueueResponse::default())
     }
 
+    /// Waits for an activity task. The response is empty if none came in time.
     pub async fn poll_activity_task_queue(
         &self,
-        _request: request::PollActivityTaskQueueRequest,
+        request: request::PollActivityTaskQueueRequest,
     ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+        let timeout = request.timeout;
+        let poll_request = request.request.unwrap_or_default();
+        let queue = poll_request.task_queue.clone().unwrap_or_default();
+        let key = queue_key(&request.namespace_id, TaskType::Activity, &queue)?;
+        let mut poll = self.begin_poll(key, activity_poller(&poll_request), request.poller_id, timeout)?;
+        while let Some(dispatched) = self.next_task(&mut poll).await? {
+            let task = dispatched.task();
+            let start = history::RecordActivityTaskStartedRequest {
+                namespace_id: request.namespace_id.clone(),
+                execution: Some(task.execution()),
+                scheduled_event_id: task.scheduled_event_id,
+                attempt: task.attempt,
+                request_id: self.env.new_uuid().to_string(),
+                poll_request: Some(poll_request.clone()),
+            };
+            let started = match self.peers.history() {
+                Ok(history) => Box::pin(history.record_activity_task_started(start)).await,
+                Err(error) => Err(error),
+            };
+            if let Some(response) = dispatched.settle(started)? {
+                return Ok(response);
+            }
+        }
+        Ok(public::PollActivityTaskQueueResponse::default())
     }
 
+    /// Ends a poll whose caller has gone; nothing happens if it has ended by itself.
     pub async fn cancel_outstanding_poll(
         &self,
-        _request: request::CancelOutstandingPollRequest,
+        request: request::CancelOutstandingPollRequest,
     ) -> Result<request::CancelOutstandingPollResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+        self.polls.cancel(&request.poller_id);
+        Ok(request::CancelOutstandingPollResponse {})
     }
 
     pub async fn describe_task_queue(
         &self,
-        _request: request::DescribeTaskQueueRequest,
+        request: request::DescribeTaskQueueRequest,
     ) -> Result<public::DescribeTaskQueueResponse, ServiceError> {
-        Err(ServiceError::Unimplemented("being written".into()))
+        let describe = request.request.unwrap_or_default();
+        let queue = describe.task_queue.clone().unwrap_or_default();
+        let key = queue_key(&request.namespace_id, TaskType::from_proto(describe.task_queue_type())?, &queue)?;
+        if describe.api_mode() == DescribeTaskQueueMode::Enhanced {
+            return self.describe_all_types(key, &describe).await;
+        }
+        self.describe_one_type(&key, &describe).await
+    }
+
+    #[expect(deprecated, reason = "older tools ask for the status of the queue")]
+    async fn describe_one_type(
+        &self,
+        key: &QueueKey,
+        request: &public::DescribeTaskQueueRequest,
+    ) -> Result<public::DescribeTaskQueueResponse, ServiceError> {
+        let partition = self.loaded(key).await?;
+        let (state, now) = (partition.state(), self.env.now());
+        let mut response = public::DescribeTaskQueueResponse {
+            pollers: describe::pollers(&state, now),
+            effective_rate_limit: Some(describe::rate_limit(&state)),
+            ..public::DescribeTaskQueueResponse::default()
+        };
+        if request.report_stats {
+            response.stats = Some(describe::stats(&state, now));
+            response.stats_by_priority_key = describe::stats_by_priority(&state, now);
+        }
+        if request.include_task_queue_status {
+            response.task_queue_status = Some(describe::status(&state));
+        }
+        Ok(response)
+    }
+
+    #[expect(deprecated, reason = "the CLI still asks in this way")]
+    async fn describe_all_types(
+        &self,
+        key: QueueKey,
+        request: &public::DescribeTaskQueueRequest,
+    ) -> Result<public::DescribeTaskQueueResponse, ServiceError> {
+        let mut types = taskqueue::TaskQueueVersionInfo::default();
+        for task_type in [TaskType::Workflow, TaskType::Activity] {
+            let asked = &request.task_queue_types;
+            if !asked.is_empty() && !asked.contains(&task_type.number()) {
+                continue;
+            }
+            let partition = self.loaded(&QueueKey { task_type, ..key.clone() }).await?;
+            let (state, now) = (partition.state(), self.env.now());
+            let described = taskqueue::TaskQueueTypeInfo {
+                pollers: if request.report_pollers { describe::pollers(&state, now) } else { Vec::new() },
+                stats: request.report_stats.then(|| describe::stats(&state, now)),
+            };
+            types.types_info.insert(task_type.number(), described);
+        }
+        // Unversioned workers stand under the empty build id.
+        let versions_info = [(String::new(), types)].into();
+        Ok(public::DescribeTaskQueueResponse { versions_info, ..public::DescribeTaskQueueResponse::default() })
+    }
+
+    pub(super) fn begin_poll(
+        &self,
+        key: QueueKey,
+        poller: Poller,
+        poller_id: String,
+        timeout: Option<prost_types::Duration>,
+    ) -> Result<Poll, ServiceError> {
+        let poller_id = if poller_id.is_empty() { self.env.new_uuid().to_string() } else { poller_id };
+        let outstanding = self.polls.begin(poller_id)?;
+        let timeout = timeout.and_then(|timeout| Duration::try_from(timeout).ok()).unwrap_or(Duration::MAX);
+        let wait = self.config.long_poll().min(timeout.saturating_sub(ANSWER_MARGIN));
+        Ok(Poll { key, poller, deadline: Instant::now() + wait, outstanding })
+    }
+
+    /// The next task for this poll; `None` when its time is up.
+    pub(super) async fn next_task(&self, poll: &mut Poll) -> Result<Option<Dispatched>, ServiceError> {
+        while !poll.outstanding.is_cancelled() {
+            let partition = self.queues.load(&poll.key)?;
+            match partition.poll(&poll.poller, poll.deadline, &mut poll.outstanding.cancelled).await {
+                Polled::Task(dispatched) => return Ok(Some(dispatched)),
+                Polled::Empty => return Ok(None),
+                Polled::Closed => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// A sticky queue is loaded by its worker's polls only: without them it has no worker.
+    fn partition_for_task(&self, key: &QueueKey) -> Result<Arc<Partition>, ServiceError> {
+        match key.kind {
+            Kind::Normal => self.queues.load(key),
+            Kind::Sticky => self.queues.find(key).ok_or(ServiceError::StickyWorkerUnavailable),
+        }
+    }
+
+    async fn loaded(&self, key: &QueueKey) -> Result<Arc<Partition>, ServiceError> {
+        let partition = self.queues.load(key)?;
+        partition.loaded().await;
+        Ok(partition)
+    }
+
+    #[cfg(test)]
+    pub(super) fn n_loaded_queues(&self) -> usize {
+        self.queues.n_loaded()
+    }
+
+    fn backlog_count_hint(&self, key: &QueueKey) -> i64 {
+        self.queues.find(key).map_or(0, |partition| partition.backlog_count_hint())
+    }
+}
+
+fn queue_key(namespace: &str, task_type: TaskType, queue: &taskqueue::TaskQueue) -> Result<QueueKey, ServiceError> {
+    let (namespace_id, kind) = (namespace_id(namespace)?, Kind::from_proto(queue.kind()));
+    Ok(QueueKey { namespace_id, name: queue.name.clone(), task_type, kind })
+}
+
+#[expect(deprecated, reason = "older SDKs send their version this way")]
+fn workflow_poller(request: &public::PollWorkflowTaskQueueRequest) -> Poller {
+    Poller {
+        identity: request.identity.clone(),
+        tasks_per_second: None,
+        version_capabilities: request.worker_version_capabilities.clone(),
+        deployment_options: request.deployment_options.clone(),
+    }
+}
+
+#[expect(deprecated, reason = "older SDKs send their version this way")]
+fn activity_poller(request: &public::PollActivityTaskQueueRequest) -> Poller {
+    Poller {
+        identity: request.identity.clone(),
+        tasks_per_second: request.task_queue_metadata.as_ref().and_then(|metadata| metadata.max_tasks_per_second),
+        version_capabilities: request.worker_version_capabilities.clone(),
+        deployment_options: request.deployment_options.clone(),
     }
 }

@@ -1,0 +1,62 @@
+//! Settings of the matching service.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MatchingConfig {
+    /// How long a poll may last without a task, in milliseconds. Load balancers often cut what is silent for longer than
+    /// a minute.
+    pub long_poll_ms: u64,
+    /// Polls that wait at once, over all task queues of the node. Each holds a connection's stream and a few kilobytes.
+    pub outstanding_polls: usize,
+    /// Task queues loaded at once. A tenant that makes a queue per request must not take the node's memory.
+    pub loaded_queues: usize,
+    /// A queue that nobody polled and nothing was added to for so long is unloaded, in milliseconds. Longer than a poll.
+    pub idle_unload_ms: u64,
+    /// Tasks written in one append.
+    pub spool_batch: usize,
+    /// Tasks of one queue that wait to be written; more are turned away, and history tries again later.
+    pub spool_waiting: usize,
+    /// Backlog tasks read at once.
+    pub backlog_page: usize,
+    /// Backlog tasks that one queue keeps in memory for each priority, at least two pages; the rest stays in the store.
+    pub backlog_in_memory: usize,
+    /// Finished backlog tasks after which the store is told.
+    pub checkpoint_acks: usize,
+    /// The store is told of fewer finished tasks when no other has finished for so long, in milliseconds.
+    pub checkpoint_quiet_ms: u64,
+}
+
+impl Default for MatchingConfig {
+    fn default() -> Self {
+        Self {
+            long_poll_ms: 60_000,
+            outstanding_polls: 50_000,
+            loaded_queues: 100_000,
+            idle_unload_ms: 300_000,
+            spool_batch: 100,
+            spool_waiting: 5_000,
+            backlog_page: 1_000,
+            backlog_in_memory: 4_000,
+            checkpoint_acks: 100,
+            checkpoint_quiet_ms: 15_000,
+        }
+    }
+}
+
+impl MatchingConfig {
+    pub(super) fn long_poll(&self) -> Duration {
+        Duration::from_millis(self.long_poll_ms)
+    }
+
+    pub(super) fn idle_unload(&self) -> Duration {
+        Duration::from_millis(self.idle_unload_ms)
+    }
+
+    pub(super) fn checkpoint_quiet(&self) -> Duration {
+        Duration::from_millis(self.checkpoint_quiet_ms)
+    }
+}

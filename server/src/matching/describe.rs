@@ -1,0 +1,55 @@
+//! What a task queue tells about itself.
+
+use std::collections::HashMap;
+
+use proto::temporal::api::enums::v1::RateLimitSource;
+use proto::temporal::api::taskqueue::v1 as taskqueue;
+use proto::temporal::api::workflowservice::v1::describe_task_queue_response::EffectiveRateLimit;
+use workflow::Timestamp;
+
+use super::matcher::Priority;
+use super::rate::UNLIMITED_PER_SECOND;
+use super::state::State;
+
+pub(super) fn pollers(state: &State, now: Timestamp) -> Vec<taskqueue::PollerInfo> {
+    state.pollers.list(now)
+}
+
+pub(super) fn stats(state: &State, now: Timestamp) -> taskqueue::TaskQueueStats {
+    let oldest = state.backlog.priorities().map(|priority| state.backlog_age(priority, now)).max();
+    taskqueue::TaskQueueStats {
+        approximate_backlog_count: state.backlog.n_tasks(),
+        approximate_backlog_age: prost_types::Duration::try_from(oldest.unwrap_or_default()).ok(),
+        tasks_add_rate: state.rates.added.per_second(now),
+        tasks_dispatch_rate: state.rates.dispatched.per_second(now),
+        rate_limiting_active: state.rates.is_throttled(),
+    }
+}
+
+/// Of the priorities that are in use. Rates are counted for the queue as a whole.
+pub(super) fn stats_by_priority(state: &State, now: Timestamp) -> HashMap<i32, taskqueue::TaskQueueStats> {
+    let of = |priority: Priority| taskqueue::TaskQueueStats {
+        approximate_backlog_count: state.backlog.n_tasks_of(priority),
+        approximate_backlog_age: prost_types::Duration::try_from(state.backlog_age(priority, now)).ok(),
+        ..taskqueue::TaskQueueStats::default()
+    };
+    state.backlog.priorities().map(|priority| (priority.key(), of(priority))).collect()
+}
+
+pub(super) fn status(state: &State) -> taskqueue::TaskQueueStatus {
+    let (ack_level, read_level) = state.backlog.task_ids();
+    taskqueue::TaskQueueStatus {
+        backlog_count_hint: state.backlog.n_tasks(),
+        read_level,
+        ack_level,
+        rate_per_second: state.rates.limit.per_second(),
+        task_id_block: state.task_id_block.map(|(start_id, end_id)| taskqueue::TaskIdBlock { start_id, end_id }),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the public API has a narrower number here than in the poll")]
+pub(super) fn rate_limit(state: &State) -> EffectiveRateLimit {
+    let per_second = state.rates.limit.per_second();
+    let source = if per_second < UNLIMITED_PER_SECOND { RateLimitSource::Worker } else { RateLimitSource::System };
+    EffectiveRateLimit { requests_per_second: per_second as f32, rate_limit_source: source.into() }
+}

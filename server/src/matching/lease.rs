@@ -1,0 +1,174 @@
+//! The lease on one task-queue partition, and the statements that are made under it.
+//!
+//! Ids of tasks come from the lease: each lease has a block of its own, so no two owners ever write the same row.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use persistence::error::StoreError;
+use persistence::stores::shards::{Claim, RangeId};
+use persistence::stores::task_queues::{self, BacklogPlace, BacklogTask, Completed, TaskQueueStore};
+use proto::everrow::record::{self, Subqueue};
+use proto::temporal::api::enums::v1::TaskQueueKind;
+
+use super::backlog::Done;
+use super::matcher::{Position, Priority, Rank};
+use super::task::QueueKey;
+use crate::env::Env;
+
+/// How many ids a lease has: as many as one queue writes in hours, and enough leases for ever.
+const BLOCK_BITS: u32 = 24;
+
+/// How often an append whose outcome is unknown is written again.
+const APPEND_TRIES: usize = 4;
+
+pub(super) struct Lease {
+    store: TaskQueueStore,
+    queue: task_queues::QueueKey,
+    owner: String,
+    env: Env,
+    held: Option<Held>,
+}
+
+/// A lease that this process took, and nobody else since as far as it knows.
+struct Held {
+    range_id: RangeId,
+    record: record::TaskQueue,
+    next_task_id: i64,
+}
+
+/// Tasks of one level, in order.
+pub(super) struct Page {
+    pub(super) tasks: Vec<(Position, Bytes)>,
+    pub(super) is_last: bool,
+}
+
+impl Lease {
+    pub(super) fn new(key: &QueueKey, store: TaskQueueStore, owner: String, env: Env) -> Self {
+        let (namespace_id, name) = (key.namespace_id, Arc::from(key.name.as_str()));
+        let queue = task_queues::QueueKey { namespace_id, name, task_type: key.task_type.number() };
+        Self { store, queue, owner, env, held: None }
+    }
+
+    /// Takes the lease, whoever has it: from here on no other owner can write. What was written before is listed.
+    pub(super) async fn take(&mut self) -> Result<Vec<Subqueue>, StoreError> {
+        self.held = None;
+        let claim = Claim { owner: self.owner.clone(), nonce: self.env.new_uuid() };
+        let lease = self.store.lease(&self.queue, claim).await?;
+        let subqueues = lease.record.subqueues.clone();
+        self.held = Some(Held::new(lease.range_id, lease.record));
+        Ok(subqueues)
+    }
+
+    /// The same, if the store has ever had something of this queue.
+    pub(super) async fn take_if_used(&mut self) -> Result<Option<Vec<Subqueue>>, StoreError> {
+        match self.store.load(&self.queue).await? {
+            Some(_) => self.take().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Makes sure that this many tasks can be given ids.
+    pub(super) async fn reserve(&mut self, n: usize) -> Result<(), StoreError> {
+        let Some(held) = &self.held else {
+            // When the queue was loaded the store had nothing of it. If it has now, another owner has written since.
+            let is_unused = self.take().await?.is_empty();
+            return if is_unused { Ok(()) } else { Err(self.lost()) };
+        };
+        if held.has_ids(n) { Ok(()) } else { self.renew(held.range_id).await }
+    }
+
+    /// The place of the next task, after all others of its level.
+    pub(super) fn next_rank(&mut self, priority: Priority) -> Rank {
+        let held = self.held.as_mut().expect("ids were reserved");
+        let position = Position { pass: 0, task_id: held.next_task_id };
+        held.next_task_id += 1;
+        Rank { priority, position }
+    }
+
+    /// Writes all of the tasks, or none. When nobody knows which, the same rows are written again: that settles the
+    /// first try, and once or twice, they are the same rows.
+    pub(super) async fn append(&self, rows: Vec<(Rank, Bytes)>, subqueues: Vec<Subqueue>) -> Result<(), StoreError> {
+        let held = self.held.as_ref().expect("ids were reserved");
+        let record = held.record(subqueues, &self.env);
+        let tasks: Vec<BacklogTask> = rows.into_iter().map(|(rank, data)| backlog_task(rank, data)).collect();
+        let mut outcome = Err(StoreError::Unavailable("not tried".into()));
+        for _ in 0..APPEND_TRIES {
+            outcome = self.store.append(&self.queue, held.range_id, tasks.clone(), &record).await;
+            if !matches!(outcome, Err(StoreError::OutcomeUnknown(_))) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    pub(super) async fn read(&self, priority: Priority, after: Position, limit: usize) -> Result<Page, StoreError> {
+        let page = self.store.read(&self.queue, priority.key(), after.into(), limit).await?;
+        let tasks = page.tasks.into_iter().map(|task| (task.place.into(), task.data)).collect();
+        Ok(Page { tasks, is_last: !page.has_more })
+    }
+
+    /// Lets the store forget what is done.
+    pub(super) async fn checkpoint(&self, done: &[Done], subqueues: Vec<Subqueue>) -> Result<(), StoreError> {
+        let held = self.held.as_ref().ok_or_else(|| self.lost())?;
+        let record = held.record(subqueues, &self.env);
+        let completed: Vec<_> = done
+            .iter()
+            .map(|done| Completed { subqueue: done.priority.key(), up_to: done.up_to.into() })
+            .collect();
+        self.store.save(&self.queue, held.range_id, &record, &completed).await
+    }
+
+    /// First and last of the ids that are left.
+    pub(super) fn task_id_block(&self) -> Option<(i64, i64)> {
+        self.held.as_ref().map(|held| (held.next_task_id, held.end_task_id() - 1))
+    }
+
+    /// Raises the lease that is held, for a new block of ids.
+    async fn renew(&mut self, held: RangeId) -> Result<(), StoreError> {
+        self.take().await?;
+        let is_ours = self.held.as_ref().is_some_and(|renewed| renewed.range_id == held.next());
+        if is_ours { Ok(()) } else { Err(self.lost()) }
+    }
+
+    fn lost(&self) -> StoreError {
+        StoreError::LeaseLost(format!("task queue {}", self.queue.name))
+    }
+}
+
+impl Held {
+    fn new(range_id: RangeId, record: record::TaskQueue) -> Self {
+        Self { range_id, record, next_task_id: range_id.0 << BLOCK_BITS }
+    }
+
+    fn end_task_id(&self) -> i64 {
+        (self.range_id.0 + 1) << BLOCK_BITS
+    }
+
+    fn has_ids(&self, n: usize) -> bool {
+        let left = self.end_task_id() - self.next_task_id;
+        i64::try_from(n).is_ok_and(|n| n <= left)
+    }
+
+    fn record(&self, subqueues: Vec<Subqueue>, env: &Env) -> record::TaskQueue {
+        let (kind, updated_at) = (TaskQueueKind::Normal.into(), env.now().0);
+        record::TaskQueue { kind, subqueues, updated_at, ..self.record.clone() }
+    }
+}
+
+impl From<BacklogPlace> for Position {
+    fn from(BacklogPlace { pass, task_id }: BacklogPlace) -> Self {
+        Self { pass, task_id }
+    }
+}
+
+impl From<Position> for BacklogPlace {
+    fn from(Position { pass, task_id }: Position) -> Self {
+        Self { pass, task_id }
+    }
+}
+
+fn backlog_task(rank: Rank, data: Bytes) -> BacklogTask {
+    let Rank { priority, position } = rank;
+    BacklogTask { subqueue: priority.key(), place: position.into(), data }
+}

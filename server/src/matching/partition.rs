@@ -1,0 +1,250 @@
+//! One task-queue partition: its matcher, its backlog, and who waits. A queue has one partition for now.
+//!
+//! Callers come in here; what needs the store is done by the partition's keeper (`keeper.rs`), which they wake.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use workflow::Timestamp;
+
+use super::config::MatchingConfig;
+use super::dispatch::{Dispatched, Verdict};
+use super::matcher::{PollerKey, Rank};
+use super::pollers::Poller;
+use super::state::{Offered, Phase, State};
+use super::task::{Kind, QueueKey, Task};
+use crate::env::Env;
+use crate::errors::ServiceError;
+
+/// A sticky queue that was not polled for so long has lost its worker. Twice the time after which history takes the
+/// task back anyway.
+const STICKY_WORKER_GONE_AFTER: Duration = Duration::from_secs(10);
+
+/// A start that could not be recorded is tried again after so long, doubled each time up to the longest.
+const PUT_OFF_FIRST: Duration = Duration::from_millis(100);
+const PUT_OFF_LONGEST: Duration = Duration::from_secs(10);
+
+/// After so many failures in a row a task moves to the end of the backlog, where it no longer holds the ack level.
+const RESPOOL_AFTER: u32 = 6;
+
+pub(super) struct Partition {
+    key: QueueKey,
+    env: Env,
+    state: Mutex<State>,
+    /// Tells the keeper that there may be something to do.
+    wake: Notify,
+    /// Tells those who wait for the keeper to have loaded it.
+    loaded: Notify,
+}
+
+/// How a task was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Added {
+    /// A poller has it, and history knows.
+    Matched,
+    /// It waits in the backlog.
+    Spooled,
+}
+
+/// Why a task was not taken.
+#[derive(Debug)]
+pub(super) enum AddError {
+    /// This partition is unloaded, or being so: load it again.
+    Closed(Task),
+    Failed(ServiceError),
+}
+
+/// How a poll ended.
+pub(super) enum Polled {
+    Task(Dispatched),
+    /// The time is up, or the poll was cancelled.
+    Empty,
+    /// This partition is unloaded, or being so: load it again.
+    Closed,
+}
+
+impl Partition {
+    pub(super) fn new(key: QueueKey, env: Env, config: Arc<MatchingConfig>) -> Arc<Self> {
+        let state = State::new(key.kind, config, env.now());
+        Arc::new(Self { key, env, state: Mutex::new(state), wake: Notify::new(), loaded: Notify::new() })
+    }
+
+    pub(super) fn key(&self) -> &QueueKey {
+        &self.key
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.env.now()
+    }
+
+    pub(super) fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Gives the task to a poller, or keeps it. Done only when it cannot be lost any more.
+    pub(super) async fn add(self: &Arc<Self>, mut task: Task) -> Result<Added, AddError> {
+        self.state().count_added(self.now());
+        loop {
+            match self.offer(task)? {
+                Offered::Handed(verdict) => match verdict.await {
+                    Ok(Verdict::Settled) => return Ok(Added::Matched),
+                    Ok(Verdict::Failed(error)) => return Err(AddError::Failed(error)),
+                    Ok(Verdict::Returned(returned)) => task = returned,
+                    Err(_) => return Err(AddError::Failed(lost_touch())),
+                },
+                Offered::Kept => return Ok(Added::Spooled),
+                Offered::Waiting(written) => {
+                    let outcome = written.await.unwrap_or_else(|_| Err(lost_touch()));
+                    return outcome.map(|()| Added::Spooled).map_err(AddError::Failed);
+                }
+            }
+        }
+    }
+
+    /// Waits for a task until the deadline, or until `cancelled` is.
+    pub(super) async fn poll(
+        self: &Arc<Self>,
+        poller: &Poller,
+        deadline: Instant,
+        cancelled: &mut oneshot::Receiver<()>,
+    ) -> Polled {
+        let (sender, mut receiver) = oneshot::channel();
+        let Some(key) = self.state().add_poller(sender, poller, self.now()) else { return Polled::Closed };
+        let _waiting = WaitingPoller { partition: self, key, poller };
+        self.match_all();
+        tokio::select! {
+            biased;
+            task = &mut receiver => task.map_or(Polled::Closed, Polled::Task),
+            () = tokio::time::sleep_until(deadline) => {
+                // Closed first: a task that was sent in this very moment is taken, none can follow.
+                receiver.close();
+                receiver.try_recv().map_or(Polled::Empty, Polled::Task)
+            }
+            // A task that was sent in this very moment drops out of the channel and is given back.
+            _ = cancelled => Polled::Empty,
+        }
+    }
+
+    /// Hands out what can be handed out now.
+    pub(super) fn match_all(self: &Arc<Self>) {
+        let now = self.now();
+        let mut state = self.state();
+        state.match_all(self, now);
+        self.wake_if_wanted(&state, now);
+    }
+
+    /// The backlog's task is done with.
+    pub(super) fn finish(&self, rank: Rank) {
+        let now = self.now();
+        let mut state = self.state();
+        state.finish(rank, now);
+        self.wake_if_wanted(&state, now);
+    }
+
+    /// A poller that was to have it went away.
+    pub(super) fn give_back(&self, rank: Rank, task: Task) {
+        self.state().give_back(rank, task);
+        self.wake.notify_one();
+    }
+
+    /// Its start could not be recorded: not at once again.
+    pub(super) fn put_off(&self, rank: Rank, mut task: Task) {
+        task.n_failures += 1;
+        let mut state = self.state();
+        if task.n_failures >= RESPOOL_AFTER && self.key.kind == Kind::Normal {
+            task.n_failures = 0;
+            state.respool(rank, task);
+        } else {
+            let backoff = PUT_OFF_FIRST.saturating_mul(1 << task.n_failures.min(10)).min(PUT_OFF_LONGEST);
+            state.put_off(rank, task, self.now() + self.env.jittered(backoff));
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    pub(super) fn unused_token(&self) {
+        self.state().give_back_token();
+    }
+
+    pub(super) fn dispatched(&self) {
+        self.state().count_dispatched(self.now());
+    }
+
+    /// Tasks in memory that another poll could have at once.
+    pub(super) fn backlog_count_hint(&self) -> i64 {
+        i64::try_from(self.state().backlog.n_loaded()).unwrap_or(i64::MAX)
+    }
+
+    /// Takes nothing more; the keeper writes what waits and ends.
+    pub(super) fn drain(&self) {
+        self.state().drain();
+        self.wake.notify_one();
+    }
+
+    /// Resolves when the store was asked what it has of this queue, or will not be.
+    pub(super) async fn loaded(&self) {
+        let loaded = self.loaded.notified();
+        if self.state().phase() == Phase::Loading {
+            loaded.await;
+        }
+    }
+
+    pub(super) fn tell_loaded(&self) {
+        self.loaded.notify_waiters();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().phase() == Phase::Closed
+    }
+
+    /// Resolves when somebody may have left something for the keeper to do.
+    pub(super) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in there is a broken assertion about one queue; the others' polls must not fall with it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_if_wanted(&self, state: &State, now: Timestamp) {
+        if state.wants_keeper(now) {
+            self.wake.notify_one();
+        }
+    }
+
+    fn offer(self: &Arc<Self>, task: Task) -> Result<Offered, AddError> {
+        let now = self.now();
+        let offered = {
+            let mut state = self.state();
+            if !state.is_open() {
+                return Err(AddError::Closed(task));
+            }
+            if self.key.kind == Kind::Sticky && !state.is_polled_within(STICKY_WORKER_GONE_AFTER, now) {
+                return Err(AddError::Failed(ServiceError::StickyWorkerUnavailable));
+            }
+            state.offer(self, task, now)
+        };
+        self.wake.notify_one();
+        offered.map_err(AddError::Failed)
+    }
+}
+
+/// A poll's place in the matcher, given up however the poll ends.
+struct WaitingPoller<'a> {
+    partition: &'a Partition,
+    key: PollerKey,
+    poller: &'a Poller,
+}
+
+impl Drop for WaitingPoller<'_> {
+    fn drop(&mut self) {
+        self.partition.state().remove_poller(self.key, self.poller, self.partition.now());
+    }
+}
+
+fn lost_touch() -> ServiceError {
+    ServiceError::Unavailable("the task queue was unloaded".into())
+}

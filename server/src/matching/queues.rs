@@ -1,0 +1,106 @@
+//! The task queues that are loaded on this node, each with its keeper.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use persistence::stores::task_queues::TaskQueueStore;
+use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
+use tokio::task::JoinSet;
+
+use super::config::MatchingConfig;
+use super::keeper::Keeper;
+use super::partition::Partition;
+use super::task::QueueKey;
+use crate::env::Env;
+use crate::errors::ServiceError;
+
+pub(super) struct Queues {
+    env: Env,
+    store: TaskQueueStore,
+    config: Arc<MatchingConfig>,
+    /// Names this process in the leases that it takes.
+    owner: String,
+    loaded: Mutex<Loaded>,
+}
+
+#[derive(Default)]
+struct Loaded {
+    partitions: HashMap<QueueKey, Arc<Partition>>,
+    keepers: JoinSet<()>,
+    is_stopped: bool,
+}
+
+impl Queues {
+    pub(super) fn new(env: Env, store: TaskQueueStore, config: Arc<MatchingConfig>) -> Arc<Self> {
+        let owner = env.new_uuid().to_string();
+        Arc::new(Self { env, store, config, owner, loaded: Mutex::default() })
+    }
+
+    /// The queue's partition, which begins to load if it is not there.
+    pub(super) fn load(self: &Arc<Self>, key: &QueueKey) -> Result<Arc<Partition>, ServiceError> {
+        let mut loaded = self.loaded();
+        if loaded.is_stopped {
+            return Err(ServiceError::Unavailable("the matching service is shutting down".into()));
+        }
+        if let Some(partition) = loaded.partitions.get(key).filter(|partition| !partition.is_closed()) {
+            return Ok(Arc::clone(partition));
+        }
+        if loaded.partitions.len() >= self.config.loaded_queues {
+            return Err(ServiceError::ResourceExhausted {
+                cause: ResourceExhaustedCause::SystemOverloaded,
+                scope: ResourceExhaustedScope::System,
+                message: "too many task queues in use".into(),
+            });
+        }
+        let partition = Partition::new(key.clone(), self.env.clone(), Arc::clone(&self.config));
+        loaded.partitions.insert(key.clone(), Arc::clone(&partition));
+        // Those that have ended are taken out here, so that the set does not grow with every queue there ever was.
+        while loaded.keepers.try_join_next().is_some() {}
+        let keeper = Keeper::new(Arc::clone(&partition), self.store.clone(), self.owner.clone());
+        loaded.keepers.spawn(keep(keeper, Arc::clone(&partition), Arc::downgrade(self)));
+        Ok(partition)
+    }
+
+    /// The queue's partition, if it is loaded.
+    pub(super) fn find(&self, key: &QueueKey) -> Option<Arc<Partition>> {
+        self.loaded().partitions.get(key).filter(|partition| !partition.is_closed()).cloned()
+    }
+
+    /// Every queue writes what waits to be written, and is closed.
+    pub(super) async fn stop(&self) {
+        let mut keepers = {
+            let mut loaded = self.loaded();
+            loaded.is_stopped = true;
+            for partition in loaded.partitions.values() {
+                partition.drain();
+            }
+            std::mem::take(&mut loaded.keepers)
+        };
+        while keepers.join_next().await.is_some() {}
+    }
+
+    #[cfg(test)]
+    pub(super) fn n_loaded(&self) -> usize {
+        self.loaded().partitions.len()
+    }
+
+    fn forget(&self, partition: &Arc<Partition>) {
+        let mut loaded = self.loaded();
+        // It may have been loaded again since it was closed.
+        if loaded.partitions.get(partition.key()).is_some_and(|current| Arc::ptr_eq(current, partition)) {
+            loaded.partitions.remove(partition.key());
+        }
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, Loaded> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Weak, for the queues own their keepers and not the other way round.
+async fn keep(keeper: Keeper, partition: Arc<Partition>, queues: Weak<Queues>) {
+    keeper.run().await;
+    if let Some(queues) = queues.upgrade() {
+        queues.forget(&partition);
+    }
+}

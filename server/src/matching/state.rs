@@ -1,0 +1,371 @@
+//! What a partition knows, and how it changes. Changed under the partition's lock and without waiting for anything.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::everrow::record;
+use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
+use tokio::sync::oneshot;
+use workflow::Timestamp;
+
+use super::backlog::{Backlog, Limits, Placement};
+use super::config::MatchingConfig;
+use super::dispatch::{Dispatched, Origin, Verdict};
+use super::matcher::{Matcher, PollerKey, Position, Rank};
+use super::partition::Partition;
+use super::pollers::{Poller, PollerHistory};
+use super::rate::{Meter, RateLimit};
+use super::task::{Kind, Task};
+use crate::errors::ServiceError;
+
+pub(super) struct State {
+    phase: Phase,
+    kind: Kind,
+    config: Arc<MatchingConfig>,
+    matcher: Matcher<Task, oneshot::Sender<Dispatched>>,
+    pub(super) backlog: Backlog,
+    /// Tasks that wait to be written.
+    spool: VecDeque<Unwritten>,
+    /// Backlog tasks whose start could not be recorded, by when to try again.
+    put_off: BTreeMap<(Timestamp, Rank), Task>,
+    pub(super) pollers: PollerHistory,
+    pub(super) rates: Rates,
+    /// Ids that the next tasks may be given: first and last.
+    pub(super) task_id_block: Option<(i64, i64)>,
+    /// The place of the next task that is kept in memory only.
+    next_in_memory: i64,
+    touched_at: Timestamp,
+    finished_at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The store was not asked yet what it has of this queue. Pollers and new tasks meet all the same.
+    Loading,
+    Open,
+    /// To be closed once what waits is written.
+    Draining,
+    Closed,
+}
+
+pub(super) struct Rates {
+    pub(super) limit: RateLimit,
+    throttled_until: Option<Timestamp>,
+    pub(super) added: Meter,
+    pub(super) dispatched: Meter,
+}
+
+/// What became of a task that was offered.
+pub(super) enum Offered {
+    /// A poller got it.
+    Handed(oneshot::Receiver<Verdict>),
+    /// In memory, which is all that this kind of queue promises.
+    Kept,
+    /// To be written; the keeper answers.
+    Waiting(oneshot::Receiver<Result<(), ServiceError>>),
+}
+
+pub(super) struct Unwritten {
+    pub(super) task: Task,
+    pub(super) waiter: Waiter,
+}
+
+/// Who hears that a task was written.
+pub(super) enum Waiter {
+    Adder(oneshot::Sender<Result<(), ServiceError>>),
+    /// The backlog, which still has it at this place.
+    Respooled(Rank),
+}
+
+impl Rates {
+    pub(super) fn is_throttled(&self) -> bool {
+        self.throttled_until.is_some()
+    }
+}
+
+impl State {
+    pub(super) fn new(kind: Kind, config: Arc<MatchingConfig>, now: Timestamp) -> Self {
+        let page = config.backlog_page.max(1);
+        let limits = Limits { page, in_memory: config.backlog_in_memory.max(page.saturating_mul(2)) };
+        let phase = match kind {
+            Kind::Normal => Phase::Loading,
+            Kind::Sticky => Phase::Open,
+        };
+        let (added, dispatched) = (Meter::default(), Meter::default());
+        Self {
+            phase,
+            kind,
+            config,
+            matcher: Matcher::new(),
+            backlog: Backlog::new(limits),
+            spool: VecDeque::new(),
+            put_off: BTreeMap::new(),
+            pollers: PollerHistory::default(),
+            rates: Rates { limit: RateLimit::none(now), throttled_until: None, added, dispatched },
+            task_id_block: None,
+            next_in_memory: 1,
+            touched_at: now,
+            finished_at: now,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The store was asked what it has of this queue; the tasks themselves are still to be read.
+    pub(super) fn loaded(&mut self, subqueues: &[record::Subqueue]) {
+        self.backlog.restore(subqueues);
+        if self.phase == Phase::Loading {
+            self.phase = Phase::Open;
+        }
+    }
+
+    pub(super) fn drain(&mut self) {
+        if self.phase != Phase::Closed {
+            self.phase = Phase::Draining;
+        }
+    }
+
+    /// Whether tasks and pollers are taken.
+    pub(super) fn is_open(&self) -> bool {
+        match self.phase {
+            Phase::Loading | Phase::Open => true,
+            Phase::Draining | Phase::Closed => false,
+        }
+    }
+
+    pub(super) fn is_polled_within(&self, span: Duration, now: Timestamp) -> bool {
+        self.matcher.n_pollers() > 0 || self.pollers.has_seen_within(span, now)
+    }
+
+    /// A task that just came: to a poller, or to the backlog.
+    pub(super) fn offer(
+        &mut self,
+        partition: &Arc<Partition>,
+        task: Task,
+        now: Timestamp,
+    ) -> Result<Offered, ServiceError> {
+        self.touched_at = now;
+        let task = match self.hand_over(partition, task, now) {
+            Ok(verdict) => return Ok(Offered::Handed(verdict)),
+            Err(task) => task,
+        };
+        match self.kind {
+            Kind::Normal => self.spool(task),
+            Kind::Sticky => self.keep(task),
+        }
+    }
+
+    /// `None` if the partition takes no more.
+    pub(super) fn add_poller(
+        &mut self,
+        sender: oneshot::Sender<Dispatched>,
+        poller: &Poller,
+        now: Timestamp,
+    ) -> Option<PollerKey> {
+        if !self.is_open() {
+            return None;
+        }
+        self.touched_at = now;
+        self.pollers.saw(poller, now);
+        self.rates.limit.set(poller.tasks_per_second, now);
+        Some(self.matcher.add_poller(sender))
+    }
+
+    pub(super) fn remove_poller(&mut self, key: PollerKey, poller: &Poller, now: Timestamp) {
+        self.touched_at = now;
+        self.pollers.saw(poller, now);
+        self.matcher.remove_poller(key);
+    }
+
+    /// Hands backlog tasks to pollers as long as there are both, and the rate limit allows it.
+    pub(super) fn match_all(&mut self, partition: &Arc<Partition>, now: Timestamp) {
+        self.rates.throttled_until = None;
+        loop {
+            self.drop_expired(now);
+            if !self.matcher.has_pair() || !self.take_token(now) {
+                return;
+            }
+            let Some((rank, task, poller)) = self.matcher.pair() else { return };
+            let dispatched = Dispatched::new(Arc::clone(partition), task, Origin::Backlog(rank));
+            // The poll ended in this very moment: its place is gone, the task stays.
+            if let Err(unsent) = poller.send(dispatched) {
+                self.matcher.add_task(rank, unsent.reclaim().0);
+                self.give_back_token();
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, rank: Rank, now: Timestamp) {
+        self.finished_at = now;
+        self.backlog.finish(rank);
+        if self.kind == Kind::Sticky {
+            // There is no store to be told.
+            let done = self.backlog.done();
+            self.backlog.deleted(&done);
+        }
+    }
+
+    /// Whether the keeper would find something to do, or a moment to wait for that it does not know of.
+    pub(super) fn wants_keeper(&self, now: Timestamp) -> bool {
+        let is_throttled = self.rates.is_throttled();
+        is_throttled || self.backlog.next_read().is_some() || self.backlog.n_unsaved() == 1 || self.is_checkpoint_due(now)
+    }
+
+    pub(super) fn give_back(&mut self, rank: Rank, task: Task) {
+        if self.phase != Phase::Closed {
+            self.matcher.add_task(rank, task);
+        }
+    }
+
+    pub(super) fn put_off(&mut self, rank: Rank, task: Task, until: Timestamp) {
+        self.put_off.insert((until, rank), task);
+    }
+
+    pub(super) fn respool(&mut self, rank: Rank, task: Task) {
+        self.spool.push_back(Unwritten { task, waiter: Waiter::Respooled(rank) });
+    }
+
+    /// Tasks that were put off until now go back to the matcher.
+    pub(super) fn take_up(&mut self, now: Timestamp) {
+        while let Some(first) = self.put_off.first_entry().filter(|first| first.key().0 <= now) {
+            let ((_, rank), task) = first.remove_entry();
+            self.give_back(rank, task);
+        }
+    }
+
+    /// A task that was written or read is in memory now.
+    pub(super) fn place(&mut self, rank: Rank, task: Task) {
+        self.matcher.add_task(rank, task);
+    }
+
+    pub(super) fn take_spooled(&mut self) -> Vec<Unwritten> {
+        let n = self.spool.len().min(self.config.spool_batch.max(1));
+        self.spool.drain(..n).collect()
+    }
+
+    pub(super) fn has_spooled(&self) -> bool {
+        !self.spool.is_empty()
+    }
+
+    pub(super) fn is_checkpoint_due(&self, now: Timestamp) -> bool {
+        let n_unsaved = self.backlog.n_unsaved();
+        n_unsaved >= self.config.checkpoint_acks.max(1) || (n_unsaved > 0 && self.quiet_at() <= now)
+    }
+
+    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+        self.matcher.n_pollers() == 0 && self.spool.is_empty() && self.idle_at() <= now
+    }
+
+    /// The next moment at which the keeper has something to do, if nothing happens before. It asks nothing of the store
+    /// before `store_at`.
+    pub(super) fn next_moment(&self, now: Timestamp, store_at: Timestamp) -> Timestamp {
+        // Who waits keeps the queue loaded, and nobody wakes the keeper when he leaves: so it looks again later.
+        let idle_at = if self.matcher.n_pollers() > 0 { now + self.config.idle_unload() } else { self.idle_at() };
+        let checkpoint_at = (self.backlog.n_unsaved() > 0).then(|| self.quiet_at().max(store_at));
+        let read_at = self.backlog.next_read().map(|_| store_at);
+        let put_off_until = self.put_off.first_key_value().map(|((until, _), _)| *until);
+        let moments = [checkpoint_at, read_at, put_off_until, self.rates.throttled_until];
+        moments.into_iter().flatten().fold(idle_at, Timestamp::min)
+    }
+
+    pub(super) fn give_back_token(&mut self) {
+        self.rates.limit.give_back();
+    }
+
+    pub(super) fn count_added(&mut self, now: Timestamp) {
+        self.rates.added.count(now);
+    }
+
+    pub(super) fn count_dispatched(&mut self, now: Timestamp) {
+        self.rates.dispatched.count(now);
+    }
+
+    /// How long the oldest task of each priority has waited.
+    pub(super) fn backlog_age(&self, priority: super::matcher::Priority, now: Timestamp) -> Duration {
+        self.matcher.first_of(priority).map_or(Duration::ZERO, |task| now.since(task.created_at))
+    }
+
+    /// Everybody who waits is told to look elsewhere; what is in memory is in the store too, or will come back.
+    pub(super) fn close(&mut self) {
+        self.phase = Phase::Closed;
+        self.matcher.clear();
+        self.put_off.clear();
+        self.spool.clear();
+    }
+
+    /// Sync match.
+    fn hand_over(
+        &mut self,
+        partition: &Arc<Partition>,
+        mut task: Task,
+        now: Timestamp,
+    ) -> Result<oneshot::Receiver<Verdict>, Task> {
+        while self.matcher.has_free_poller() && self.take_token(now) {
+            let Some(poller) = self.matcher.take_free_poller() else { break };
+            let (sender, verdict) = oneshot::channel();
+            match poller.send(Dispatched::new(Arc::clone(partition), task, Origin::Adder(sender))) {
+                Ok(()) => return Ok(verdict),
+                Err(unsent) => task = unsent.reclaim().0,
+            }
+            self.give_back_token();
+        }
+        Err(task)
+    }
+
+    fn spool(&mut self, task: Task) -> Result<Offered, ServiceError> {
+        if self.spool.len() >= self.config.spool_waiting {
+            return Err(ServiceError::ResourceExhausted {
+                cause: ResourceExhaustedCause::SystemOverloaded,
+                scope: ResourceExhaustedScope::System,
+                message: "Too many outstanding appends to the TaskQueue".into(),
+            });
+        }
+        let (sender, written) = oneshot::channel();
+        self.spool.push_back(Unwritten { task, waiter: Waiter::Adder(sender) });
+        Ok(Offered::Waiting(written))
+    }
+
+    /// In memory only, if history's timer would bring it back after a crash.
+    fn keep(&mut self, task: Task) -> Result<Offered, ServiceError> {
+        if task.expires_at.is_none() || self.backlog.n_loaded() >= self.config.backlog_in_memory {
+            return Err(ServiceError::StickyWorkerUnavailable);
+        }
+        let position = Position { pass: 0, task_id: self.next_in_memory };
+        self.next_in_memory += 1;
+        let rank = Rank { priority: task.level(), position };
+        if self.backlog.append(rank) == Placement::Store {
+            return Err(ServiceError::StickyWorkerUnavailable);
+        }
+        self.matcher.add_task(rank, task);
+        Ok(Offered::Kept)
+    }
+
+    fn take_token(&mut self, now: Timestamp) -> bool {
+        match self.rates.limit.take(now) {
+            Ok(()) => true,
+            Err(ready_at) => {
+                self.rates.throttled_until = Some(ready_at);
+                false
+            }
+        }
+    }
+
+    /// Tasks whose time to start is over go no further; history has noticed by itself.
+    fn drop_expired(&mut self, now: Timestamp) {
+        while let Some(rank) = self.matcher.first_task().filter(|(_, task)| task.is_expired(now)).map(|(rank, _)| rank) {
+            self.matcher.remove_task(rank);
+            self.finish(rank, now);
+        }
+    }
+
+    fn quiet_at(&self) -> Timestamp {
+        self.finished_at + self.config.checkpoint_quiet()
+    }
+
+    fn idle_at(&self) -> Timestamp {
+        self.touched_at + self.config.idle_unload()
+    }
+}

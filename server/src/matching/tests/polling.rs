@@ -1,0 +1,136 @@
+//! How polls end, and what a queue tells of them.
+
+use persistence::model::Model;
+use proto::everrow::matching as request;
+use proto::temporal::api::taskqueue::v1::TaskQueue;
+use proto::temporal::api::workflowservice::v1 as public;
+use tokio::task::yield_now;
+use tokio::time::Instant;
+
+use super::*;
+
+fn engine() -> Arc<dyn Engine> {
+    Model::new()
+}
+
+fn poll_request(timeout: Option<Duration>) -> request::PollWorkflowTaskQueueRequest {
+    let task_queue = Some(TaskQueue { name: "orders".into(), ..TaskQueue::default() });
+    request::PollWorkflowTaskQueueRequest {
+        namespace_id: NAMESPACE.to_string(),
+        poller_id: "poll-1".into(),
+        request: Some(public::PollWorkflowTaskQueueRequest {
+            task_queue,
+            identity: "worker".into(),
+            ..public::PollWorkflowTaskQueueRequest::default()
+        }),
+        timeout: timeout.and_then(|timeout| timeout.try_into().ok()),
+    }
+}
+
+async fn describe(service: &Service) -> public::DescribeTaskQueueResponse {
+    #[expect(deprecated, reason = "the status is still asked for")]
+    let describe = public::DescribeTaskQueueRequest {
+        task_queue: Some(TaskQueue { name: "orders".into(), ..TaskQueue::default() }),
+        task_queue_type: TaskQueueType::Activity.into(),
+        report_stats: true,
+        include_task_queue_status: true,
+        ..public::DescribeTaskQueueRequest::default()
+    };
+    let request = request::DescribeTaskQueueRequest { namespace_id: NAMESPACE.to_string(), request: Some(describe) };
+    service.describe_task_queue(request).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_poll_ends_after_a_minute_or_before_its_caller_gives_up() {
+    let service = service(&engine());
+    for (timeout, seconds) in [(None, 60), (Some(Duration::from_secs(10)), 9), (Some(Duration::from_secs(70)), 60)] {
+        let begun = Instant::now();
+        let response = service.poll_workflow_task_queue(poll_request(timeout)).await.unwrap();
+        assert!(response.task_token.is_empty());
+        assert_eq!(begun.elapsed().as_secs(), seconds, "caller's timeout {timeout:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_poll_ends_empty_and_a_second_cancel_is_nothing() {
+    let service = service(&engine());
+    let begun = Instant::now();
+    let polling = tokio::spawn({
+        let service = Arc::clone(&service);
+        async move { service.poll_workflow_task_queue(poll_request(None)).await.unwrap() }
+    });
+    yield_now().await;
+    for _ in 0..2 {
+        let cancel = request::CancelOutstandingPollRequest { poller_id: "poll-1".into(), ..Default::default() };
+        service.cancel_outstanding_poll(cancel).await.unwrap();
+    }
+    assert!(polling.await.unwrap().task_token.is_empty());
+    assert_eq!(begun.elapsed().as_secs(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_answers_polls_empty_and_takes_nothing_more() {
+    let service = service(&engine());
+    let polling = tokio::spawn({
+        let service = Arc::clone(&service);
+        async move { service.poll_workflow_task_queue(poll_request(None)).await.unwrap() }
+    });
+    yield_now().await;
+    service.shutdown().await;
+    assert!(polling.await.unwrap().task_token.is_empty());
+    assert!(service.poll_workflow_task_queue(poll_request(None)).await.unwrap_err().is_transient());
+    assert!(service.add_task(super::request("wf")).await.unwrap_err().is_transient());
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_is_a_bound_on_polls_and_on_queues() {
+    let config = MatchingConfig { outstanding_polls: 1, loaded_queues: 1, ..MatchingConfig::default() };
+    let service = service_with(&engine(), config);
+    let _first = service.begin_poll(queue(Kind::Normal), poller(), String::new(), None).unwrap();
+    let second = service.begin_poll(queue(Kind::Normal), poller(), String::new(), None);
+    assert!(matches!(second, Err(ServiceError::ResourceExhausted { .. })));
+    service.add_task(super::request("wf")).await.unwrap();
+    let other = AddTaskRequest { task_queue: "other".into(), ..super::request("wf") };
+    assert!(matches!(service.add_task(other).await, Err(ServiceError::ResourceExhausted { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_tells_its_pollers_backlog_and_rates() {
+    let engine = engine();
+    let service = service(&engine);
+    for name in names(0..30) {
+        service.add_task(super::request(&name)).await.unwrap();
+    }
+    take(&service).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let described = describe(&service).await;
+    assert_eq!(described.pollers.iter().map(|poller| &poller.identity).collect::<Vec<_>>(), ["worker"]);
+    let stats = described.stats.unwrap();
+    assert_eq!(stats.approximate_backlog_count, 29);
+    assert!(stats.approximate_backlog_age.unwrap().seconds >= 5);
+    assert_eq!(stats.tasks_add_rate, 1.0);
+    assert_eq!(stats.tasks_dispatch_rate, 1.0 / 30.0);
+    assert_eq!(described.stats_by_priority_key[&3].approximate_backlog_count, 29);
+
+    service.shutdown().await;
+    let described = describe(&super::service(&engine)).await;
+    assert_eq!(described.stats.unwrap().approximate_backlog_count, 29, "known from the store after a restart");
+    assert!(described.pollers.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pollers_are_served_in_the_order_of_their_arrival() {
+    let service = service(&engine());
+    let mut polling = Vec::new();
+    for _ in 0..5 {
+        let service = Arc::clone(&service);
+        polling.push(tokio::spawn(async move { take(&service).await }));
+        yield_now().await;
+    }
+    for n in 0..5 {
+        assert!(service.add_task(super::request(&n.to_string())).await.unwrap().sync_match);
+    }
+    for (n, polling) in polling.into_iter().enumerate() {
+        assert_eq!(polling.await.unwrap(), Some(n.to_string()));
+    }
+}
