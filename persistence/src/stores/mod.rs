@@ -10,6 +10,8 @@ pub mod history;
 pub mod task_queues;
 pub mod namespaces;
 pub mod cluster;
+pub mod queues;
+pub mod nexus;
 mod rows;
 
 /// All stores of one engine. Cheap to clone: each holds the engine and nothing else.
@@ -21,6 +23,8 @@ pub struct Stores {
     pub task_queues: task_queues::TaskQueueStore,
     pub namespaces: namespaces::NamespaceStore,
     pub cluster: cluster::ClusterStore,
+    pub queues: queues::QueueStore,
+    pub nexus_endpoints: nexus::NexusEndpointStore,
 }
 
 impl Stores {
@@ -32,7 +36,9 @@ impl Stores {
             history: history::HistoryStore::new(Arc::clone(&engine)),
             task_queues: task_queues::TaskQueueStore::new(Arc::clone(&engine)),
             namespaces: namespaces::NamespaceStore::new(Arc::clone(&engine)),
-            cluster: cluster::ClusterStore::new(engine),
+            cluster: cluster::ClusterStore::new(Arc::clone(&engine)),
+            queues: queues::QueueStore::new(Arc::clone(&engine)),
+            nexus_endpoints: nexus::NexusEndpointStore::new(engine),
         }
     }
 }
