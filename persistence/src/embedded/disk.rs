@@ -95,7 +95,8 @@ impl Disk {
         self.write(changes, self.persist)
     }
 
-    /// Commits, and from the same moment shows no row of these spans and of no others.
+    /// Commits, and from the same moment shows no row of these spans and of no others. Readers wait for it meanwhile,
+    /// which only the rare delete of a very large range asks of them.
     pub(super) fn commit_hiding(&self, changes: Changes, spans: Arc<[Span]>) -> Result<(), CommitError> {
         let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
         self.commit(changes)?;

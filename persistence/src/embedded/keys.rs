@@ -39,14 +39,14 @@ pub(super) fn static_column(partition: &Partition, column: usize) -> Vec<u8> {
 }
 
 pub(super) fn row(partition: &Partition, clustering: &[Value]) -> Vec<u8> {
-    let mut key = partition_prefix(partition, ROWS);
+    let mut key = rows_prefix(partition);
     put_values(&mut key, clustering);
     key
 }
 
 /// The keys of a partition's rows in a range.
 pub(super) fn span(partition: &Partition, range: &KeyRange) -> Span {
-    let rows = partition_prefix(partition, ROWS);
+    let rows = rows_prefix(partition);
     let from = match &range.lower {
         Bound::Unbounded => rows.clone(),
         Bound::Included(prefix) => row(partition, prefix),
@@ -60,12 +60,15 @@ pub(super) fn span(partition: &Partition, range: &KeyRange) -> Span {
     Span { from, to }
 }
 
-/// The clustering columns of a row's key; `None` if it is not the key of a row of this partition.
-pub(super) fn clustering(partition: &Partition, key: &[u8]) -> Option<Vec<Value>> {
-    let mut rest = key.strip_prefix(partition_prefix(partition, ROWS).as_slice())?;
-    let columns: &[Column] = partition.table.0.clustering;
-    let values = columns.iter().map(|column| take_value(column.kind, &mut rest)).collect::<Option<Vec<_>>>()?;
-    rest.is_empty().then_some(values)
+/// What the keys of all rows of a partition begin with.
+pub(super) fn rows_prefix(partition: &Partition) -> Vec<u8> {
+    partition_prefix(partition, ROWS)
+}
+
+/// The clustering columns of a row's key without its partition's prefix; `None` if they cannot be such columns.
+pub(super) fn clustering(columns: &[Column], mut key: &[u8]) -> Option<Vec<Value>> {
+    let values = columns.iter().map(|column| take_value(column.kind, &mut key)).collect::<Option<Vec<_>>>()?;
+    key.is_empty().then_some(values)
 }
 
 impl Span {

@@ -1,4 +1,8 @@
 //! Reading: static columns, single rows and pages, from one view.
+//!
+//! A single key takes microseconds (2 to 10 measured, with tables), less than it takes to hand work to another thread
+//! (6 to 20), so it is read where it is asked for. A page may have to step over any number of deleted rows (0.5 s for
+//! 200 000 of them), so it is read on a thread that may block.
 
 use super::cells;
 use super::disk::View;
@@ -51,11 +55,14 @@ fn collect(
     slice: &Slice,
 ) -> Result<Page, StoreError> {
     let partition = &slice.partition;
+    let columns = partition.table.0.clustering;
+    let prefix = keys::rows_prefix(partition);
     let mut page = Page::default();
     let mut bytes = 0;
     for entry in entries {
         let (key, value) = entry?;
-        let key = keys::clustering(partition, &key).ok_or_else(|| corrupt(partition))?;
+        let key = key.strip_prefix(prefix.as_slice()).and_then(|key| keys::clustering(columns, key));
+        let key = key.ok_or_else(|| corrupt(partition))?;
         let values = cells::decode(partition.table.0.values, &value).ok_or_else(|| corrupt(partition))?;
         bytes += value.len();
         page.rows.push(Row { key, values });

@@ -28,6 +28,9 @@ pub(super) fn commit(disk: &Disk, mut changes: Changes, spans: &[Span]) -> Resul
 
 /// Removes the rows of spans that were deleted by `commit`.
 pub(super) fn finish(disk: &Disk, spans: &[Span]) -> Result<(), CommitError> {
+    if spans.is_empty() {
+        return Ok(());
+    }
     for span in spans {
         remove(disk, span)?;
     }
@@ -46,9 +49,6 @@ pub(super) fn resume(disk: &Disk) -> Result<(), StoreError> {
             return Err(StoreError::Corrupt("the note of an unfinished range delete".into()));
         };
         spans.push(Span { from: from.to_vec(), to: to.to_vec() });
-    }
-    if spans.is_empty() {
-        return Ok(());
     }
     finish(disk, &spans).map_err(|error| StoreError::Unavailable(format!("cannot finish a range delete: {error}")))
 }

@@ -56,13 +56,12 @@ impl Writer {
         }
         let (changes, sweeps) = group.into_changes();
         let committed =
-            if !sweeps.is_empty() { sweep::commit(&self.disk, changes, &sweeps) } else { self.disk.commit(changes) };
+            if sweeps.is_empty() { self.disk.commit(changes) } else { sweep::commit(&self.disk, changes, &sweeps) };
         for (reply, judged) in answers {
             let _ = reply.send(answer(judged, &committed));
         }
         // The deletes count already: those who asked for them need not wait until the rows are gone.
-        let finished =
-            committed.and_then(|()| if sweeps.is_empty() { Ok(()) } else { sweep::finish(&self.disk, &sweeps) });
+        let finished = committed.and_then(|()| sweep::finish(&self.disk, &sweeps));
         if let Err(error) = finished {
             tracing::error!(%error, "the embedded store takes no more writes");
             self.failure = Some(format!("no writes after a failed one ({error}): see to the disk, then restart"));

@@ -1,7 +1,7 @@
-//! The embedded engine under kill -9: nothing acknowledged is lost, nothing is half there.
+//! The embedded engine under kill -9 and on a full disk: nothing acknowledged is lost, nothing is half there.
 //!
-//! The test binary runs itself as the process that is killed: `writes_until_killed` does nothing unless it is told
-//! where to write.
+//! The test binary runs itself as the process that comes to harm: `writes_until_killed` and `writes_until_the_disk_is_full`
+//! do nothing unless they are told where to write.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use persistence::embedded::{Durability, Embedded, Options};
 use persistence::engine::{Batch, Condition, Consistency, Engine, KeyRange, Order, Outcome, Partition, Row, Slice};
+use persistence::error::StoreError;
 use persistence::table::{Column, Kind, Table, Value};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -53,6 +54,28 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
     assert!(acknowledged.iter().sum::<i64>() > 50, "the rounds have written something: {acknowledged:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_write_is_unknown_stops_all_others_and_is_settled_by_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    // Made in advance: a new journal is given more room at once than the limit allows.
+    drop(Embedded::open(directory.path(), Options::default()).unwrap());
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::writes_until_the_disk_is_full", "--nocapture"])
+        .env(DIRECTORY, directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let acknowledged = said.lines().filter_map(acknowledgement).map(|(_, count)| count).max().unwrap();
+
+    let engine = Embedded::open(directory.path(), Options::default()).unwrap();
+    let count = check_ledger(&*engine, 0, acknowledged, 0).await;
+    let next = Batch { statics: vec![(0, (count + 1).into())], puts: batch_rows(count + 1), ..Batch::new(ledger(0)) };
+    assert_eq!(engine.write(next).await, Ok(Outcome::Applied));
+}
+
 /// Starts a writer, kills it a moment after so many acknowledgements, and returns all that it gave.
 fn run_and_kill(directory: &Path, n_acknowledgements: usize, moment: Duration) -> Vec<(usize, i64)> {
     let mut process = Command::new(std::env::current_exe().unwrap())
@@ -63,20 +86,23 @@ fn run_and_kill(directory: &Path, n_acknowledgements: usize, moment: Duration) -
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let acknowledgement = |line: String| -> Option<(usize, i64)> {
-        // The test harness may have begun the line with the test's name.
-        let mut words = line.split_once("acknowledged ")?.1.strip_suffix('.')?.split(' ');
-        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
-    };
-    let mut acknowledged: Vec<_> = lines.by_ref().filter_map(acknowledgement).take(n_acknowledgements).collect();
+    let mut acknowledged: Vec<_> =
+        lines.by_ref().filter_map(|line| acknowledgement(&line)).take(n_acknowledgements).collect();
     assert_eq!(acknowledged.len(), n_acknowledgements, "the writer ended before it was killed");
     // Not to wait for anything: to let the kill fall at another point of what the writer does.
     std::thread::sleep(moment);
     process.kill().unwrap();
     // What it had said before it died counts too. A line cut by the kill was not said.
-    acknowledged.extend(lines.filter_map(acknowledgement));
+    acknowledged.extend(lines.filter_map(|line| acknowledgement(&line)));
     process.wait().unwrap();
     acknowledged
+}
+
+/// The writer and its count, if the line tells of a batch that was acknowledged.
+fn acknowledgement(line: &str) -> Option<(usize, i64)> {
+    // The test harness may have begun the line with the test's name.
+    let (writer, count) = line.split_once("acknowledged ")?.1.strip_suffix('.')?.split_once(' ')?;
+    Some((writer.parse().ok()?, count.parse().ok()?))
 }
 
 /// Returns how far the writer had got: at least as far as it was acknowledged, and at most one batch further.
@@ -111,22 +137,49 @@ fn writes_until_killed() {
     });
 }
 
+/// The process whose files may not grow any more.
+#[tokio::test]
+async fn writes_until_the_disk_is_full() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let engine = Embedded::open(directory, Options::default()).unwrap();
+    let mut current = None;
+    let failure = loop {
+        match write_next(&engine, 0, &mut current).await {
+            Ok(()) => {}
+            Err(failure) => break failure,
+        }
+    };
+    assert!(matches!(failure, StoreError::OutcomeUnknown(_)), "{failure}");
+    let after = write_next(&engine, 0, &mut current).await.unwrap_err();
+    assert!(matches!(&after, StoreError::Unavailable(reason) if reason.contains("restart")), "{after}");
+    let serial = engine.statics(ledger(0), Consistency::Serial).await.unwrap_err();
+    assert!(matches!(serial, StoreError::Unavailable(_)), "it cannot settle what is unknown: {serial}");
+    let acknowledged = engine.statics(ledger(0), Consistency::Quorum).await.unwrap();
+    assert_eq!(acknowledged, [current], "what was acknowledged can still be read");
+}
+
 async fn write_for_ever(engine: Arc<Embedded>, writer: i32) {
     let mut current = engine.statics(ledger(writer), Consistency::Serial).await.unwrap().remove(0);
     loop {
-        let next = if let Some(Value::Bigint(count)) = &current { count + 1 } else { 1 };
-        let batch = Batch {
-            conditions: vec![Condition::Static { column: 0, equals: current }],
-            statics: vec![(0, next.into())],
-            puts: batch_rows(next),
-            range_deletes: vec![KeyRange::prefix(vec![(next - 2).into()])],
-            ..Batch::new(ledger(writer))
-        };
-        assert_eq!(engine.write(batch).await, Ok(Outcome::Applied));
-        let line = format!("acknowledged {writer} {next}.\n");
-        std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
-        current = Some(next.into());
+        write_next(&engine, writer, &mut current).await.unwrap();
     }
+}
+
+/// Writes one batch and tells of its acknowledgement.
+async fn write_next(engine: &Embedded, writer: i32, current: &mut Option<Value>) -> Result<(), StoreError> {
+    let next = if let Some(Value::Bigint(count)) = &current { count + 1 } else { 1 };
+    let batch = Batch {
+        conditions: vec![Condition::Static { column: 0, equals: current.clone() }],
+        statics: vec![(0, next.into())],
+        puts: batch_rows(next),
+        range_deletes: vec![KeyRange::prefix(vec![(next - 2).into()])],
+        ..Batch::new(ledger(writer))
+    };
+    assert_eq!(engine.write(batch).await?, Outcome::Applied);
+    let line = format!("acknowledged {writer} {next}.\n");
+    std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
+    *current = Some(next.into());
+    Ok(())
 }
 
 fn ledger(writer: i32) -> Partition {

@@ -68,8 +68,8 @@ async fn a_write_whose_caller_went_away_is_settled_by_a_serial_read() {
     let engine = Embedded::open(directory.path(), Options::default()).unwrap();
     for round in 1..50_i64 {
         let abandoned = engine.write(Batch { statics: vec![(0, round.into())], ..Batch::new(shard()) });
-        // Polled once, so that it is on its way, and dropped.
-        assert!(futures_util::FutureExt::now_or_never(abandoned).is_none());
+        // Polled once, so that it is on its way, and dropped before it is answered, or nearly always.
+        let _ = futures_util::FutureExt::now_or_never(abandoned);
         let settled = engine.statics(shard(), Consistency::Serial).await.unwrap();
         assert_eq!(settled[0], Some(round.into()));
     }

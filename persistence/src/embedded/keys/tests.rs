@@ -51,12 +51,13 @@ fn bytes_compare_as_values_do() {
 
 #[test]
 fn clustering_columns_are_read_back_from_a_key() {
-    let clustering_key = vec![Value::from(-7), Value::from("a\0b")];
-    let key = row(&partition("p\0"), &clustering_key);
-    assert_eq!(clustering(&partition("p\0"), &key), Some(clustering_key));
-    assert_eq!(clustering(&partition("p"), &key), None, "another partition");
-    assert_eq!(clustering(&partition("p\0"), &key[..key.len() - 1]), None, "cut short");
-    assert_eq!(clustering(&partition("p\0"), &[key, vec![0]].concat()), None, "something follows");
+    let values = vec![Value::from(-7), Value::from("a\0b")];
+    let key = row(&partition("p\0"), &values);
+    let rest = key.strip_prefix(rows_prefix(&partition("p\0")).as_slice()).unwrap();
+    assert!(key.strip_prefix(rows_prefix(&partition("p")).as_slice()).is_none(), "another partition");
+    assert_eq!(clustering(TABLE.clustering, rest), Some(values));
+    assert_eq!(clustering(TABLE.clustering, &rest[..rest.len() - 1]), None, "cut short");
+    assert_eq!(clustering(TABLE.clustering, &[rest, &[0]].concat()), None, "something follows");
 }
 
 #[test]
