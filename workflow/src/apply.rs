@@ -1,28 +1,67 @@
-//! apply: how an event changes a state. Live transitions and replay share it.
+//! apply: how an event changes a state. Live transitions, replay and, later, reset and replication share it.
+//!
+//! It trusts: whoever decided on the event, or replay, has checked that it fits.
 
+use prost::Message;
+use prost::encoding::int64;
 use proto::temporal::api::history::v1::HistoryEvent;
-use thiserror::Error;
+use proto::temporal::api::history::v1::history_event::Attributes;
 
-use crate::branch::Branch;
-use crate::ids::ExecutionKey;
-use crate::state::ExecutionState;
+use crate::branch;
+use crate::events::not_built;
+use crate::ids::EventId;
+use crate::state::{ExecutionState, Status};
+use crate::{activity, close, properties, signal, timer, workflow_task};
 
-/// A history that no run of ours can have.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ReplayError {
-    #[error("history is empty")]
-    Empty,
-    #[error("event {found} stands where event {expected} should")]
-    Gap { expected: i64, found: i64 },
-    #[error("event {event_id} does not fit: {reason}")]
-    Misfit { event_id: i64, reason: String },
+/// Applies any event but a run's first. `batch_id` is the id of the first event of the node that the event is in.
+#[rustfmt::skip]
+pub(crate) fn apply(state: &mut ExecutionState, event: &HistoryEvent, batch_id: EventId) {
+    assert_eq!(event.event_id, state.next_event_id.0, "events are applied in their order");
+    assert!(batch_id.0 <= event.event_id, "a node begins with its first event");
+    count(state, event);
+    let what = event.attributes.as_ref().expect("an event says what happened");
+    match what {
+        Attributes::WorkflowTaskScheduledEventAttributes(task) => workflow_task::apply_scheduled(state, event, task),
+        Attributes::WorkflowTaskStartedEventAttributes(task) => workflow_task::apply_started(state, event, task),
+        Attributes::WorkflowTaskCompletedEventAttributes(task) => workflow_task::apply_completed(state, task),
+        Attributes::WorkflowTaskTimedOutEventAttributes(task) => workflow_task::apply_timed_out(state, task),
+        Attributes::WorkflowTaskFailedEventAttributes(task) => workflow_task::apply_failed(state, task),
+        Attributes::ActivityTaskScheduledEventAttributes(activity) => activity::apply_scheduled(state, event, activity, batch_id),
+        Attributes::ActivityTaskStartedEventAttributes(activity) => activity::apply_started(state, event, activity),
+        Attributes::ActivityTaskCompletedEventAttributes(activity) => activity::apply_ended(state, activity.scheduled_event_id),
+        Attributes::ActivityTaskFailedEventAttributes(activity) => activity::apply_ended(state, activity.scheduled_event_id),
+        Attributes::ActivityTaskTimedOutEventAttributes(activity) => activity::apply_ended(state, activity.scheduled_event_id),
+        Attributes::ActivityTaskCanceledEventAttributes(activity) => activity::apply_ended(state, activity.scheduled_event_id),
+        Attributes::ActivityTaskCancelRequestedEventAttributes(activity) => activity::apply_cancel_requested(state, event, activity),
+        Attributes::TimerStartedEventAttributes(timer) => timer::apply_started(state, event, timer),
+        Attributes::TimerFiredEventAttributes(timer) => timer::apply_ended(state, timer.started_event_id),
+        Attributes::TimerCanceledEventAttributes(timer) => timer::apply_ended(state, timer.started_event_id),
+        Attributes::WorkflowExecutionSignaledEventAttributes(signal) => signal::apply_signaled(state, event, signal),
+        Attributes::WorkflowExecutionCancelRequestedEventAttributes(_) => close::apply_cancel_requested(state, event),
+        Attributes::UpsertWorkflowSearchAttributesEventAttributes(upsert) => properties::apply_search_attributes(state, upsert),
+        Attributes::WorkflowPropertiesModifiedEventAttributes(modify) => properties::apply_modified(state, modify),
+        Attributes::WorkflowExecutionCompletedEventAttributes(end) => close::apply_closed(state, event, Status::Completed, &end.new_execution_run_id),
+        Attributes::WorkflowExecutionFailedEventAttributes(end) => close::apply_closed(state, event, Status::Failed, &end.new_execution_run_id),
+        Attributes::WorkflowExecutionTimedOutEventAttributes(end) => close::apply_closed(state, event, Status::TimedOut, &end.new_execution_run_id),
+        Attributes::WorkflowExecutionCanceledEventAttributes(_) => close::apply_closed(state, event, Status::Canceled, ""),
+        Attributes::WorkflowExecutionTerminatedEventAttributes(_) => close::apply_closed(state, event, Status::Terminated, ""),
+        Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end) => close::apply_closed(state, event, Status::ContinuedAsNew, &end.new_execution_run_id),
+        Attributes::MarkerRecordedEventAttributes(_) => {}
+        Attributes::WorkflowExecutionStartedEventAttributes(_) => unreachable!("a run starts once"),
+        not_built!() => unreachable!("nothing records such an event yet"),
+    }
 }
 
-/// Rebuilds a state from its events, given as the batches they were written in.
-///
-/// # Errors
-/// If an event cannot follow those before it. Each is checked before it is applied, for it may come from elsewhere.
-pub fn replay(key: ExecutionKey, branch: Branch, batches: &[Vec<HistoryEvent>]) -> Result<ExecutionState, ReplayError> {
-    let _ = (key, branch, batches);
-    Err(ReplayError::Empty)
+/// What every event changes.
+pub(crate) fn count(state: &mut ExecutionState, event: &HistoryEvent) {
+    state.next_event_id = EventId(event.event_id).next();
+    state.history_size += recorded_size(event);
+    branch::extend(&mut state.version_history, EventId(event.event_id), event.version);
+}
+
+/// Without the task id, which is not known when the event is decided on.
+fn recorded_size(event: &HistoryEvent) -> i64 {
+    const TASK_ID_TAG: u32 = 5;
+    let task_id = if event.task_id == 0 { 0 } else { int64::encoded_len(TASK_ID_TAG, &event.task_id) };
+    i64::try_from(event.encoded_len() - task_id).expect("an event fits in memory")
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::ids::EventId;
+use crate::ids::{EventId, RunId};
 
 /// A branch of a history tree. Events below the end of an ancestor's range are read there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,4 +26,25 @@ pub struct BranchRange {
 pub struct VersionHistoryItem {
     pub event_id: EventId,
     pub version: i64,
+}
+
+impl Branch {
+    /// The only branch of a run that was not reset. Its ids are the run's: nothing here draws random ones.
+    #[must_use]
+    pub fn root(run_id: RunId) -> Self {
+        Self { tree_id: run_id.0, branch_id: run_id.0, ancestors: Vec::new() }
+    }
+}
+
+/// Adds an event to a version history: it lengthens the last item, or begins a new one.
+pub(crate) fn extend(items: &mut Vec<VersionHistoryItem>, event_id: EventId, version: i64) {
+    if let Some(last) = items.last_mut() {
+        assert_eq!(last.event_id.next(), event_id, "version history has no gap");
+        assert!(version >= last.version, "failover versions do not go back");
+        if last.version == version {
+            last.event_id = event_id;
+            return;
+        }
+    }
+    items.push(VersionHistoryItem { event_id, version });
 }

@@ -1,1 +1,240 @@
 //! The commands of a completed workflow task: one `match`, a line per command.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use prost::Message;
+use proto::temporal::api::command::v1::Command;
+use proto::temporal::api::command::v1::command::Attributes;
+use proto::temporal::api::common::v1::{Payload, Payloads};
+use proto::temporal::api::enums::v1::{CommandType, TaskQueueKind, WorkflowTaskFailedCause};
+use proto::temporal::api::taskqueue::v1::TaskQueue;
+
+use crate::activity::CancelRequest;
+use crate::draft::{Annotation, Draft};
+use crate::events::short_name;
+use crate::ids::EventId;
+use crate::{activity, close, properties, timer};
+
+/// The workflow task whose commands are processed.
+pub(crate) struct Completion {
+    /// Of its completed event.
+    pub event_id: EventId,
+    pub identity: String,
+    /// Events wait that the worker has not seen: it may not close the run.
+    pub has_news: bool,
+    /// A command canceled an activity that no worker had: the workflow must hear of it.
+    pub canceled_unstarted: bool,
+}
+
+/// A command that cannot be: nothing of its workflow task is kept, and the task fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadCommand {
+    pub cause: WorkflowTaskFailedCause,
+    reason: Option<String>,
+    /// Trying again cannot help: the run is terminated.
+    pub is_fatal: bool,
+}
+
+impl BadCommand {
+    pub(crate) fn new(cause: WorkflowTaskFailedCause, reason: impl Into<String>) -> Self {
+        Self { cause, reason: Some(reason.into()), is_fatal: false }
+    }
+
+    pub(crate) fn fatal(cause: WorkflowTaskFailedCause, reason: &str) -> Self {
+        Self { cause, reason: Some(reason.to_owned()), is_fatal: true }
+    }
+
+    /// The run cannot close: its worker has not seen all events.
+    pub(crate) fn unhandled() -> Self {
+        Self { cause: WorkflowTaskFailedCause::UnhandledCommand, reason: None, is_fatal: false }
+    }
+
+    pub(crate) fn message(&self) -> String {
+        let cause = short_name(self.cause.as_str_name(), "WORKFLOW_TASK_FAILED_CAUSE_");
+        match &self.reason {
+            Some(reason) => format!("{cause}: {reason}"),
+            None => cause,
+        }
+    }
+}
+
+/// Whether these commands may stand in one list: nothing follows a command that closes the run.
+pub(crate) fn check_sequence(commands: &[Command]) -> Result<(), String> {
+    for (position, command) in commands.iter().enumerate() {
+        let kind = command.command_type();
+        if kind == CommandType::Unspecified || command.attributes.as_ref().is_some_and(|what| kind != kind_of(what)) {
+            return Err(format!("unknown command type: {}", name(kind)));
+        }
+        if closes(kind) && position + 1 < commands.len() {
+            let all: Vec<String> = commands.iter().map(|command| name(command.command_type())).collect();
+            return Err(format!(
+                "invalid command sequence: [{}], command {} must be the last command.",
+                all.join(", "),
+                name(kind)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn name(kind: CommandType) -> String {
+    short_name(kind.as_str_name(), "COMMAND_TYPE_")
+}
+
+fn closes(kind: CommandType) -> bool {
+    matches!(
+        kind,
+        CommandType::CompleteWorkflowExecution
+            | CommandType::FailWorkflowExecution
+            | CommandType::CancelWorkflowExecution
+            | CommandType::ContinueAsNewWorkflowExecution
+    )
+}
+
+/// Processes the commands of a workflow task, in their order.
+pub(crate) fn process(
+    draft: &mut Draft,
+    completion: &mut Completion,
+    commands: Vec<Command>,
+) -> Result<(), BadCommand> {
+    for command in commands {
+        let kind = command.command_type();
+        let annotation =
+            Annotation { user_metadata: command.user_metadata, event_group_markers: command.event_group_markers };
+        let what = command.attributes.ok_or_else(|| without_attributes(kind))?;
+        process_one(draft, completion, what, annotation)?;
+    }
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn process_one(draft: &mut Draft, completion: &mut Completion, what: Attributes, annotation: Annotation) -> Result<(), BadCommand> {
+    use WorkflowTaskFailedCause as Cause;
+    match what {
+        Attributes::ScheduleActivityTaskCommandAttributes(command) => activity::schedule(draft, completion, command, annotation),
+        Attributes::RequestCancelActivityTaskCommandAttributes(command) => {
+            let request = activity::request_cancel(draft, completion, &command, annotation)?;
+            completion.canceled_unstarted |= request == CancelRequest::Over;
+            Ok(())
+        }
+        Attributes::StartTimerCommandAttributes(command) => timer::start(draft, completion, command, annotation),
+        Attributes::CancelTimerCommandAttributes(command) => {
+            timer::cancel(draft, completion, command, annotation)?;
+            // The news may have been that this timer fired.
+            completion.has_news &= draft.has_waiting();
+            Ok(())
+        }
+        Attributes::RecordMarkerCommandAttributes(command) => properties::record_marker(draft, completion, command, annotation),
+        Attributes::UpsertWorkflowSearchAttributesCommandAttributes(command) => properties::upsert_search_attributes(draft, completion, command, annotation),
+        Attributes::ModifyWorkflowPropertiesCommandAttributes(command) => properties::modify(draft, completion, command, annotation),
+        Attributes::CompleteWorkflowExecutionCommandAttributes(command) => close::complete(draft, completion, command, annotation),
+        Attributes::FailWorkflowExecutionCommandAttributes(command) => close::fail(draft, completion, command, annotation),
+        Attributes::CancelWorkflowExecutionCommandAttributes(command) => close::cancel(draft, completion, command, annotation),
+        Attributes::ContinueAsNewWorkflowExecutionCommandAttributes(command) => close::continue_as_new(draft, completion, command, annotation),
+        Attributes::StartChildWorkflowExecutionCommandAttributes(_) => not_supported(Cause::BadStartChildExecutionAttributes, "child workflows"),
+        Attributes::RequestCancelExternalWorkflowExecutionCommandAttributes(_) => not_supported(Cause::BadRequestCancelExternalWorkflowExecutionAttributes, "canceling other workflows"),
+        Attributes::SignalExternalWorkflowExecutionCommandAttributes(_) => not_supported(Cause::BadSignalWorkflowExecutionAttributes, "signaling other workflows"),
+        Attributes::ProtocolMessageCommandAttributes(_) => not_supported(Cause::BadUpdateWorkflowExecutionMessage, "workflow updates"),
+        Attributes::ScheduleNexusOperationCommandAttributes(_) => not_supported(Cause::FeatureDisabled, "Nexus operations"),
+        Attributes::RequestCancelNexusOperationCommandAttributes(_) => not_supported(Cause::FeatureDisabled, "Nexus operations"),
+    }
+}
+
+fn kind_of(what: &Attributes) -> CommandType {
+    match what {
+        Attributes::ScheduleActivityTaskCommandAttributes(_) => CommandType::ScheduleActivityTask,
+        Attributes::RequestCancelActivityTaskCommandAttributes(_) => CommandType::RequestCancelActivityTask,
+        Attributes::StartTimerCommandAttributes(_) => CommandType::StartTimer,
+        Attributes::CancelTimerCommandAttributes(_) => CommandType::CancelTimer,
+        Attributes::RecordMarkerCommandAttributes(_) => CommandType::RecordMarker,
+        Attributes::UpsertWorkflowSearchAttributesCommandAttributes(_) => CommandType::UpsertWorkflowSearchAttributes,
+        Attributes::ModifyWorkflowPropertiesCommandAttributes(_) => CommandType::ModifyWorkflowProperties,
+        Attributes::CompleteWorkflowExecutionCommandAttributes(_) => CommandType::CompleteWorkflowExecution,
+        Attributes::FailWorkflowExecutionCommandAttributes(_) => CommandType::FailWorkflowExecution,
+        Attributes::CancelWorkflowExecutionCommandAttributes(_) => CommandType::CancelWorkflowExecution,
+        Attributes::ContinueAsNewWorkflowExecutionCommandAttributes(_) => CommandType::ContinueAsNewWorkflowExecution,
+        Attributes::StartChildWorkflowExecutionCommandAttributes(_) => CommandType::StartChildWorkflowExecution,
+        Attributes::RequestCancelExternalWorkflowExecutionCommandAttributes(_) => {
+            CommandType::RequestCancelExternalWorkflowExecution
+        }
+        Attributes::SignalExternalWorkflowExecutionCommandAttributes(_) => CommandType::SignalExternalWorkflowExecution,
+        Attributes::ProtocolMessageCommandAttributes(_) => CommandType::ProtocolMessage,
+        Attributes::ScheduleNexusOperationCommandAttributes(_) => CommandType::ScheduleNexusOperation,
+        Attributes::RequestCancelNexusOperationCommandAttributes(_) => CommandType::RequestCancelNexusOperation,
+    }
+}
+
+fn not_supported(cause: WorkflowTaskFailedCause, what: &str) -> Result<(), BadCommand> {
+    Err(BadCommand::new(cause, format!("{what} are not supported yet")))
+}
+
+fn without_attributes(kind: CommandType) -> BadCommand {
+    use WorkflowTaskFailedCause as Cause;
+    let cause = match kind {
+        CommandType::ScheduleActivityTask => Cause::BadScheduleActivityAttributes,
+        CommandType::RequestCancelActivityTask => Cause::BadRequestCancelActivityAttributes,
+        CommandType::StartTimer => Cause::BadStartTimerAttributes,
+        CommandType::CancelTimer => Cause::BadCancelTimerAttributes,
+        CommandType::RecordMarker => Cause::BadRecordMarkerAttributes,
+        CommandType::UpsertWorkflowSearchAttributes => Cause::BadSearchAttributes,
+        CommandType::ModifyWorkflowProperties => Cause::BadModifyWorkflowPropertiesAttributes,
+        CommandType::CompleteWorkflowExecution => Cause::BadCompleteWorkflowExecutionAttributes,
+        CommandType::FailWorkflowExecution => Cause::BadFailWorkflowExecutionAttributes,
+        CommandType::CancelWorkflowExecution => Cause::BadCancelWorkflowExecutionAttributes,
+        CommandType::ContinueAsNewWorkflowExecution => Cause::BadContinueAsNewAttributes,
+        CommandType::StartChildWorkflowExecution => Cause::BadStartChildExecutionAttributes,
+        CommandType::RequestCancelExternalWorkflowExecution => {
+            Cause::BadRequestCancelExternalWorkflowExecutionAttributes
+        }
+        CommandType::SignalExternalWorkflowExecution => Cause::BadSignalWorkflowExecutionAttributes,
+        CommandType::ProtocolMessage => Cause::BadUpdateWorkflowExecutionMessage,
+        CommandType::ScheduleNexusOperation => Cause::BadScheduleNexusOperationAttributes,
+        CommandType::RequestCancelNexusOperation => Cause::BadRequestCancelNexusOperationAttributes,
+        CommandType::Unspecified => Cause::UnhandledCommand,
+    };
+    let name = name(kind);
+    BadCommand::new(cause, format!("{name}CommandAttributes is not set on {name}Command."))
+}
+
+/// Refuses a payload that is too large. The workflow would send it again and again: the run is terminated.
+pub(crate) fn check_size(
+    draft: &Draft,
+    cause: WorkflowTaskFailedCause,
+    payload: Option<&impl Message>,
+    oversized: &str,
+) -> Result<(), BadCommand> {
+    if payload.map_or(0, Message::encoded_len) > draft.facts.limits.blob_size {
+        return Err(BadCommand::fatal(cause, oversized));
+    }
+    Ok(())
+}
+
+/// Checks the name of a task queue that a command gave, or gives it the default one.
+pub(crate) fn normalize_queue(
+    queue: &mut TaskQueue,
+    default_name: Option<&str>,
+    length_max: usize,
+) -> Result<(), String> {
+    if queue.kind() == TaskQueueKind::Unspecified {
+        queue.set_kind(TaskQueueKind::Normal);
+    }
+    if queue.name.is_empty() {
+        default_name.ok_or("missing task queue name")?.clone_into(&mut queue.name);
+    }
+    if queue.name.len() > length_max {
+        return Err("taskQueue length exceeds limit".to_owned());
+    }
+    if queue.name.starts_with("/_sys/") {
+        return Err("task queue name cannot start with reserved prefix /_sys/".to_owned());
+    }
+    Ok(())
+}
+
+/// A string as the SDKs' data converters write it.
+pub(crate) fn encode_string(text: &str) -> Payloads {
+    assert!(text.chars().all(|letter| letter.is_ascii_graphic() && letter != '"' && letter != '\\'), "plain text");
+    let metadata = HashMap::from([("encoding".to_owned(), Bytes::from_static(b"json/plain"))]);
+    let data = Bytes::from(format!("\"{text}\""));
+    Payloads { payloads: vec![Payload { metadata, data, ..Default::default() }] }
+}

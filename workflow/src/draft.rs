@@ -1,1 +1,220 @@
-//! Draft: a state being changed and the events being recorded. `record` is the only door for an event.
+//! Draft: a state being changed, the events being recorded and the tasks being asked for. `record` is the only door for
+//! an event: it applies it as it appends it.
+
+use std::sync::Arc;
+
+use prost::Message;
+use proto::temporal::api::common::v1::Link;
+use proto::temporal::api::history::v1::HistoryEvent;
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::sdk::v1::{EventGroupMarker, UserMetadata};
+
+use crate::activity;
+use crate::apply::apply;
+use crate::branch::Branch;
+use crate::events::{comes_last, kind};
+use crate::ids::{EventId, ExecutionKey};
+use crate::start;
+use crate::state::ExecutionState;
+use crate::tasks::{Task, TimerTask, TransferTask};
+use crate::time::Timestamp;
+use crate::transition::{ChangedItems, Facts, Notice, Reply, Transition};
+use crate::workflow_task;
+
+pub(crate) struct Draft<'a> {
+    pub state: ExecutionState,
+    pub facts: &'a Facts,
+    events: Vec<HistoryEvent>,
+    /// Of this transition; those of earlier ones wait in `state.unrecorded.buffered_events`.
+    waiting: Vec<HistoryEvent>,
+    tasks: Vec<Task>,
+    new_run: Option<Box<Transition>>,
+}
+
+/// An event to be recorded: what happened, and what may come with it.
+pub(crate) struct Entry {
+    pub what: Attributes,
+    /// When it happened, if not just now.
+    pub at: Option<Timestamp>,
+    pub links: Vec<Link>,
+    pub annotation: Annotation,
+}
+
+/// What a client or a workflow wrote beside an event for its readers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Annotation {
+    pub user_metadata: Option<UserMetadata>,
+    pub event_group_markers: Vec<EventGroupMarker>,
+}
+
+impl From<Attributes> for Entry {
+    fn from(what: Attributes) -> Self {
+        Self { what, at: None, links: Vec::new(), annotation: Annotation::default() }
+    }
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(state: &ExecutionState, facts: &'a Facts) -> Self {
+        Self { state: state.clone(), facts, events: Vec::new(), waiting: Vec::new(), tasks: Vec::new(), new_run: None }
+    }
+
+    /// A run's first event makes its state.
+    pub(crate) fn begin(key: ExecutionKey, first: Entry, facts: &'a Facts) -> Self {
+        let branch = Branch::root(key.run_id);
+        let event = event(first, EventId::FIRST, facts.now, facts.failover_version);
+        let state = start::apply_started(key, Arc::new(branch), &event);
+        Self { state, facts, events: vec![event], waiting: Vec::new(), tasks: Vec::new(), new_run: None }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.facts.now
+    }
+
+    /// Under which events are recorded now. It never goes back, even if the caller's knowledge is older than the run's.
+    pub(crate) fn version(&self) -> i64 {
+        self.facts.failover_version.max(self.state.last_version())
+    }
+
+    /// Records an event: at once, or, if it is of a kind that waits, when no workflow task is in flight any more.
+    pub(crate) fn record(&mut self, entry: impl Into<Entry>) {
+        let entry = entry.into();
+        assert!(self.state.is_running(), "nothing happens to a closed run");
+        let waits = kind(&entry.what).waits;
+        let event = event(entry, self.state.next_event_id, self.facts.now, self.version());
+        if waits {
+            self.waiting.push(event);
+        } else {
+            self.append(event);
+        }
+    }
+
+    /// Whether events wait for the workflow task in flight to end.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.state.unrecorded.buffered_events.is_empty()
+    }
+
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &HistoryEvent> {
+        let earlier = self.state.unrecorded.buffered_events.iter().map(|(_, event)| event);
+        earlier.chain(&self.waiting)
+    }
+
+    /// Takes back an event that was not recorded yet.
+    pub(crate) fn forget_waiting(&mut self, is_it: impl Fn(&HistoryEvent) -> bool) -> Option<HistoryEvent> {
+        let earlier = self.state.unrecorded.buffered_events.iter().find(|(_, event)| is_it(event)).map(|(id, _)| id);
+        if let Some(id) = earlier {
+            return self.state.unrecorded.buffered_events.remove(id).map(Arc::unwrap_or_clone);
+        }
+        let position = self.waiting.iter().position(is_it)?;
+        Some(self.waiting.remove(position))
+    }
+
+    /// Records all events that waited.
+    pub(crate) fn flush(&mut self) {
+        let earlier: Vec<i64> = self.state.unrecorded.buffered_events.iter().map(|(id, _)| id).collect();
+        let earlier = earlier.into_iter().filter_map(|id| self.state.unrecorded.buffered_events.remove(id));
+        let mut all: Vec<HistoryEvent> = earlier.map(Arc::unwrap_or_clone).collect();
+        all.append(&mut self.waiting);
+        // Stable: within each half the order of arrival stays.
+        all.sort_by_key(|event| comes_last(event.event_type()));
+        for mut event in all {
+            event.event_id = self.state.next_event_id.0;
+            event.version = self.version();
+            activity::wire_started_event(&self.state, &mut event);
+            self.append(event);
+        }
+        assert!(!self.has_waiting(), "all that waited is recorded");
+    }
+
+    pub(crate) fn transfer(&mut self, task: TransferTask) {
+        self.tasks.push(Task::Transfer(task));
+    }
+
+    pub(crate) fn timer(&mut self, fires_at: Timestamp, task: TimerTask) {
+        self.tasks.push(Task::Timer { fires_at, task });
+    }
+
+    /// Gives birth to the run that follows this one, in the same commit.
+    pub(crate) fn continue_in(&mut self, new_run: Box<Transition>) {
+        assert!(self.new_run.is_none(), "one run follows another");
+        assert!(new_run.new_run.is_none(), "a run that was just born is not followed yet");
+        self.new_run = Some(new_run);
+    }
+
+    /// Closes the draft: what waited is recorded, or kept if a workflow task is in flight.
+    pub(crate) fn finish(mut self, reply: Reply) -> Box<Transition> {
+        if self.waiting_is_too_much() {
+            workflow_task::force_close(&mut self);
+        }
+        if !self.state.is_running() {
+            // A run that closes takes no notice of what came too late for its last workflow task.
+            self.drop_waiting();
+        } else if self.state.workflow_task.is_running() {
+            self.keep_waiting();
+        } else {
+            self.flush();
+        }
+        self.state.unrecorded.db_record_version += 1;
+        self.state.unrecorded.last_updated_at = Some(self.facts.now);
+        if cfg!(debug_assertions) {
+            self.state.check();
+        }
+        let changed = ChangedItems {
+            activities: self.state.activities.take_touched(),
+            timers: self.state.timers.take_touched(),
+            signal_request_ids: self.state.signal_request_ids.take_touched(),
+            buffered_events: self.state.unrecorded.buffered_events.take_touched(),
+        };
+        let notices = if self.events.is_empty() { Vec::new() } else { vec![Notice::HistoryGrew] };
+        let Self { state, events, tasks, new_run, .. } = self;
+        Box::new(Transition { state, events, changed, tasks, new_run, notices, reply })
+    }
+
+    fn waiting_is_too_much(&self) -> bool {
+        if !self.state.workflow_task.is_running() || self.waiting.is_empty() {
+            return false;
+        }
+        let n_events = self.state.unrecorded.buffered_events.len() + self.waiting.len();
+        let size: usize = self.waiting().map(Message::encoded_len).sum();
+        n_events > self.facts.limits.buffered_events || size > self.facts.limits.buffered_events_size
+    }
+
+    fn keep_waiting(&mut self) {
+        let last = self.state.unrecorded.buffered_events.iter().next_back().map_or(0, |(id, _)| id);
+        for (id, event) in (last + 1..).zip(self.waiting.drain(..)) {
+            let previous = self.state.unrecorded.buffered_events.insert(id, event);
+            assert!(previous.is_none(), "each waiting event has its own place in the line");
+        }
+    }
+
+    fn drop_waiting(&mut self) {
+        self.waiting.clear();
+        let ids: Vec<i64> = self.state.unrecorded.buffered_events.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            self.state.unrecorded.buffered_events.remove(id);
+        }
+    }
+
+    fn append(&mut self, event: HistoryEvent) {
+        assert_eq!(event.event_id, self.state.next_event_id.0, "events have no gap");
+        let batch_id = self.events.first().map_or(event.event_id, |first| first.event_id);
+        apply(&mut self.state, &event, EventId(batch_id));
+        self.events.push(event);
+    }
+}
+
+fn event(entry: Entry, id: EventId, now: Timestamp, version: i64) -> HistoryEvent {
+    HistoryEvent {
+        event_id: id.0,
+        event_time: Some(entry.at.unwrap_or(now).into()),
+        event_type: kind(&entry.what).event_type.into(),
+        version,
+        // The committer hands it out, in commit order.
+        task_id: 0,
+        worker_may_ignore: false,
+        user_metadata: entry.annotation.user_metadata,
+        links: entry.links,
+        principal: None,
+        event_group_markers: entry.annotation.event_group_markers,
+        attributes: Some(entry.what),
+    }
+}

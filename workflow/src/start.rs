@@ -1,15 +1,32 @@
 //! Starting a run: whether it may, and what it begins as.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use proto::temporal::api::common::v1::{Header, Link, Memo, Payloads, Priority, RetryPolicy, SearchAttributes};
+use proto::temporal::api::common::v1::{
+    Header, Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowType,
+};
 use proto::temporal::api::enums::v1::{ContinueAsNewInitiator, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionStartedEventAttributes};
+use uuid::Uuid;
 
-use crate::ids::{ExecutionKey, RunId};
+use crate::apply::count;
+use crate::branch::Branch;
+use crate::cron;
+use crate::draft::{Annotation, Draft, Entry};
+use crate::ids::{EventId, ExecutionKey, NamespaceId, RunId};
 use crate::input::{Parent, Start};
-use crate::state::Status;
-use crate::time::Timestamp;
-use crate::transition::{Facts, Rejection, Transition};
+use crate::items::Items;
+use crate::properties;
+use crate::retry;
+use crate::signal;
+use crate::state::{ExecutionState, Status, Unrecorded};
+use crate::tasks::TimerTask;
+use crate::time::{Timestamp, limit, nonzero, span, to_proto};
+use crate::transition::{Facts, Limits, Rejection, Reply, Transition};
+use crate::workflow_task::{self, WorkflowTask};
 
 /// What a run was started as. Recorded in its first event.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +91,10 @@ pub enum StartDecision {
         run_id: RunId,
         start_request_id: String,
     },
+    /// The last start of this workflow id is too recent: resource exhausted, busy workflow.
+    TooSoon {
+        message: String,
+    },
 }
 
 /// What a run takes over from the one before it in its chain.
@@ -98,8 +119,224 @@ pub fn start(
     continued: Option<Continued>,
     facts: &Facts,
 ) -> Result<Box<Transition>, Rejection> {
-    let _ = (key, start, continued, facts);
-    Err(Rejection::InvalidArgument("not built yet".to_owned()))
+    let chain = match continued {
+        Some(continued) => Chain::next(continued),
+        None => Chain::first(&key, &start, facts)?,
+    };
+    // A child's first workflow task is scheduled once its parent knows that it runs.
+    let waits_for_parent = start.parent.is_some() && chain.continued_from.is_none();
+    let mut start = start;
+    let (signal, request_id, run_id) = (start.signal.take(), std::mem::take(&mut start.request_id), key.run_id);
+    let first = first_event(&key, start, chain, facts);
+    let mut draft = Draft::begin(key, first, facts);
+    draft.state.unrecorded.start_request_id = request_id;
+    if let Some(signal) = signal {
+        signal::record(&mut draft, signal);
+    }
+    let version = draft.version();
+    if let Some(expires_at) = draft.state.started.run_expires_at {
+        draft.timer(expires_at, TimerTask::RunTimeout { version });
+    }
+    let backoff = draft.state.started.first_task_backoff;
+    if !backoff.is_zero() {
+        let fires_at = draft.state.started.started_at + backoff;
+        draft.timer(fires_at, TimerTask::FirstWorkflowTask { version });
+    } else if !waits_for_parent {
+        workflow_task::ensure(&mut draft);
+    }
+    Ok(draft.finish(Reply::Started { run_id }))
+}
+
+/// A run's place in its chain.
+struct Chain {
+    continued_from: Option<RunId>,
+    first_run_id: RunId,
+    initiator: ContinueAsNewInitiator,
+    attempt: i32,
+    backoff: Duration,
+    execution_expires_at: Option<Timestamp>,
+}
+
+impl Chain {
+    fn next(continued: Continued) -> Self {
+        Self {
+            continued_from: Some(continued.from),
+            first_run_id: continued.first_run_id,
+            initiator: continued.initiator,
+            attempt: continued.attempt,
+            backoff: continued.backoff,
+            execution_expires_at: continued.execution_expires_at,
+        }
+    }
+
+    fn first(key: &ExecutionKey, start: &Start, facts: &Facts) -> Result<Self, Rejection> {
+        let schedule = if start.cron_schedule.is_empty() {
+            None
+        } else {
+            Some(cron::Schedule::parse(&start.cron_schedule).map_err(Rejection::InvalidArgument)?)
+        };
+        let scheduled = schedule.as_ref().and_then(|schedule| schedule.backoff(facts.now, facts.now));
+        let initiator = match schedule {
+            Some(_) => ContinueAsNewInitiator::CronSchedule,
+            None => ContinueAsNewInitiator::Unspecified,
+        };
+        Ok(Self {
+            continued_from: None,
+            first_run_id: key.run_id,
+            initiator,
+            attempt: 1,
+            backoff: start.start_delay.or(scheduled).unwrap_or(Duration::ZERO),
+            execution_expires_at: start.execution_timeout.map(|timeout| (facts.now + timeout).rounded_to_millis()),
+        })
+    }
+}
+
+fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) -> Entry {
+    let run_timeout = capped_run_timeout(start.run_timeout, start.execution_timeout);
+    let task_timeout = capped_task_timeout(start.task_timeout, run_timeout, &facts.limits);
+    let proto = |timeout: Option<Duration>| Some(to_proto(timeout.unwrap_or(Duration::ZERO)));
+    let parent = start.parent;
+    let attributes = WorkflowExecutionStartedEventAttributes {
+        workflow_type: Some(WorkflowType { name: start.workflow_type }),
+        parent_workflow_namespace: parent.as_ref().map(|parent| parent.namespace.clone()).unwrap_or_default(),
+        parent_workflow_namespace_id: parent.as_ref().map(|parent| parent.namespace_id.to_string()).unwrap_or_default(),
+        parent_workflow_execution: parent.as_ref().map(|parent| parent.execution.clone()),
+        parent_initiated_event_id: parent.as_ref().map_or(0, |parent| parent.initiated_event_id.0),
+        parent_initiated_event_version: parent.as_ref().map_or(0, |parent| parent.initiated_version),
+        root_workflow_execution: parent.and_then(|parent| parent.root),
+        task_queue: Some(workflow_task::normal_queue(start.task_queue)),
+        input: start.input,
+        workflow_execution_timeout: proto(start.execution_timeout),
+        workflow_run_timeout: proto(run_timeout),
+        workflow_task_timeout: Some(to_proto(task_timeout)),
+        continued_execution_run_id: chain.continued_from.map(|id| id.to_string()).unwrap_or_default(),
+        initiator: chain.initiator.into(),
+        continued_failure: start.continued_failure,
+        last_completion_result: start.last_completion_result,
+        original_execution_run_id: key.run_id.to_string(),
+        identity: start.identity,
+        first_execution_run_id: chain.first_run_id.to_string(),
+        retry_policy: start.retry_policy.map(retry::with_defaults),
+        attempt: chain.attempt,
+        workflow_execution_expiration_time: chain.execution_expires_at.map(Into::into),
+        cron_schedule: start.cron_schedule,
+        first_workflow_task_backoff: Some(to_proto(chain.backoff)),
+        memo: start.memo.map(|memo| Memo { fields: without_nulls(memo.fields) }),
+        search_attributes: start
+            .search_attributes
+            .map(|attributes| SearchAttributes { indexed_fields: without_nulls(attributes.indexed_fields) }),
+        header: start.header,
+        workflow_id: key.workflow_id.to_string(),
+        priority: start.priority,
+        ..Default::default()
+    };
+    let annotation = Annotation { user_metadata: start.user_metadata, event_group_markers: Vec::new() };
+    let what = Attributes::WorkflowExecutionStartedEventAttributes(attributes);
+    Entry { links: start.links, annotation, ..what.into() }
+}
+
+fn without_nulls(mut fields: HashMap<String, Payload>) -> HashMap<String, Payload> {
+    fields.retain(|_, value| !properties::is_null(value));
+    fields
+}
+
+/// A run is not longer than its chain.
+pub(crate) fn capped_run_timeout(run: Option<Duration>, execution: Option<Duration>) -> Option<Duration> {
+    match (run, execution) {
+        (Some(run), Some(execution)) => Some(run.min(execution)),
+        (run, execution) => run.or(execution),
+    }
+}
+
+/// A workflow task is not longer than its run, nor than the server allows.
+pub(crate) fn capped_task_timeout(task: Duration, run: Option<Duration>, limits: &Limits) -> Duration {
+    let task = nonzero(task).unwrap_or(limits.default_task_timeout).min(limits.task_timeout_max);
+    run.map_or(task, |run| task.min(run))
+}
+
+/// The state that a run's first event makes. Replay has checked the event.
+pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &HistoryEvent) -> ExecutionState {
+    assert_eq!(event.event_id, EventId::FIRST.0, "a run begins with its first event");
+    let Some(Attributes::WorkflowExecutionStartedEventAttributes(first)) = &event.attributes else {
+        unreachable!("a run begins with its start")
+    };
+    let memo = first.memo.clone().unwrap_or_default();
+    let search_attributes = first.search_attributes.clone().unwrap_or_default();
+    let mut state = ExecutionState {
+        started: Arc::new(started(&key, event, first)),
+        key,
+        status: Status::Running,
+        closed: None,
+        next_event_id: EventId::FIRST,
+        branch,
+        version_history: Vec::new(),
+        workflow_task: WorkflowTask::None,
+        workflow_task_attempt: 1,
+        last_completed_started_event_id: None,
+        activities: Items::default(),
+        timers: Items::default(),
+        cancel_requested: None,
+        signal_request_ids: Items::default(),
+        n_signals: 0,
+        history_size: 0,
+        memo: Arc::new(memo),
+        search_attributes: Arc::new(search_attributes),
+        unrecorded: Unrecorded::default(),
+    };
+    count(&mut state, event);
+    state
+}
+
+fn started(key: &ExecutionKey, event: &HistoryEvent, first: &WorkflowExecutionStartedEventAttributes) -> Started {
+    let started_at = event.event_time.map_or(Timestamp(0), Timestamp::from);
+    let run_timeout = limit(first.workflow_run_timeout.as_ref());
+    let first_task_backoff = span(first.first_workflow_task_backoff.as_ref());
+    let execution_expires_at = first.workflow_execution_expiration_time.map(Timestamp::from);
+    let run_expires_at = run_timeout.map(|timeout| {
+        let expires_at = started_at + first_task_backoff + timeout;
+        execution_expires_at.map_or(expires_at, |of_chain| expires_at.min(of_chain))
+    });
+    let run_id = |text: &str| Uuid::parse_str(text).ok().map(RunId);
+    let may_come_again = first.retry_policy.is_some() || !first.cron_schedule.is_empty();
+    Started {
+        workflow_type: first.workflow_type.as_ref().map(|kind| kind.name.clone()).unwrap_or_default(),
+        task_queue: first.task_queue.as_ref().map(|queue| queue.name.clone()).unwrap_or_default(),
+        started_at,
+        execution_timeout: limit(first.workflow_execution_timeout.as_ref()),
+        run_timeout,
+        task_timeout: span(first.workflow_task_timeout.as_ref()),
+        execution_expires_at,
+        run_expires_at,
+        first_task_backoff,
+        retry_policy: first.retry_policy.clone(),
+        attempt: first.attempt.max(1),
+        cron_schedule: first.cron_schedule.clone(),
+        first_run_id: run_id(&first.first_execution_run_id).unwrap_or(key.run_id),
+        original_run_id: run_id(&first.original_execution_run_id).unwrap_or(key.run_id),
+        continued_from: run_id(&first.continued_execution_run_id),
+        parent: parent(first),
+        priority: first.priority.clone(),
+        links: event.links.clone(),
+        again: may_come_again.then(|| StartedAgain {
+            input: first.input.clone(),
+            header: first.header.clone(),
+            last_completion_result: first.last_completion_result.clone(),
+            memo: first.memo.clone(),
+            search_attributes: first.search_attributes.clone(),
+        }),
+    }
+}
+
+fn parent(first: &WorkflowExecutionStartedEventAttributes) -> Option<Parent> {
+    let execution = first.parent_workflow_execution.clone()?;
+    Some(Parent {
+        namespace: first.parent_workflow_namespace.clone(),
+        namespace_id: NamespaceId(Uuid::parse_str(&first.parent_workflow_namespace_id).unwrap_or_default()),
+        execution,
+        initiated_event_id: EventId(first.parent_initiated_event_id),
+        initiated_version: first.parent_initiated_event_version,
+        root: first.root_workflow_execution.clone(),
+    })
 }
 
 /// Which run a start asks for, and what it says of others with the same workflow id.
@@ -114,6 +351,82 @@ pub struct StartPolicy<'a> {
 /// Decides whether a start may go ahead beside the newest run of its workflow id.
 #[must_use]
 pub fn decide_start(current: Option<&CurrentRun>, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
-    let _ = (current, policy, facts);
-    StartDecision::Create
+    let Some(current) = current else { return StartDecision::Create };
+    if current.request_id == policy.request_id {
+        return StartDecision::SameRequest(current.run_id);
+    }
+    if current.status == Status::Running {
+        decide_beside_running(current, policy, facts)
+    } else {
+        decide_after_closed(current, policy, facts)
+    }
+}
+
+#[expect(deprecated, reason = "old clients send the old policy")]
+fn decide_beside_running(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
+    let conflict = match policy.reuse {
+        // The old way to say it.
+        WorkflowIdReusePolicy::TerminateIfRunning => WorkflowIdConflictPolicy::TerminateExisting,
+        WorkflowIdReusePolicy::Unspecified
+        | WorkflowIdReusePolicy::AllowDuplicate
+        | WorkflowIdReusePolicy::AllowDuplicateFailedOnly
+        | WorkflowIdReusePolicy::RejectDuplicate => policy.conflict,
+    };
+    match conflict {
+        WorkflowIdConflictPolicy::Unspecified | WorkflowIdConflictPolicy::Fail => {
+            let message = format!(
+                "Workflow execution is already running. WorkflowId: {}, RunId: {}.",
+                policy.workflow_id, current.run_id
+            );
+            already_started(current, message)
+        }
+        WorkflowIdConflictPolicy::UseExisting => StartDecision::UseExisting(current.run_id),
+        WorkflowIdConflictPolicy::TerminateExisting => {
+            too_soon(current, policy, facts, "restarts").unwrap_or(StartDecision::TerminateAndCreate(current.run_id))
+        }
+    }
+}
+
+#[expect(deprecated, reason = "old clients send the old policy")]
+fn decide_after_closed(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
+    let ids = format!("WorkflowId: {}, RunId: {}", policy.workflow_id, current.run_id);
+    match policy.reuse {
+        WorkflowIdReusePolicy::RejectDuplicate => already_started(
+            current,
+            format!(
+                "Workflow execution already finished. {ids}. Workflow Id reuse policy: reject duplicate workflow Id."
+            ),
+        ),
+        WorkflowIdReusePolicy::AllowDuplicateFailedOnly if !current.status.is_failure() => already_started(
+            current,
+            format!(
+                "Workflow execution already finished successfully. {ids}. \
+                 Workflow Id reuse policy: allow duplicate workflow Id if last run failed."
+            ),
+        ),
+        WorkflowIdReusePolicy::AllowDuplicateFailedOnly
+        | WorkflowIdReusePolicy::Unspecified
+        | WorkflowIdReusePolicy::AllowDuplicate
+        | WorkflowIdReusePolicy::TerminateIfRunning => {
+            too_soon(current, policy, facts, "starts").unwrap_or(StartDecision::Create)
+        }
+    }
+}
+
+fn already_started(current: &CurrentRun, message: String) -> StartDecision {
+    StartDecision::AlreadyStarted { message, run_id: current.run_id, start_request_id: current.request_id.clone() }
+}
+
+fn too_soon(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts, what: &str) -> Option<StartDecision> {
+    let since_start = facts.now.since(current.started_at);
+    let interval_min = facts.limits.start_interval_min;
+    if interval_min.is_zero() || interval_min < since_start {
+        return None;
+    }
+    let message = format!(
+        "Too many {what} for workflow {}. Time since last start: {} ms",
+        policy.workflow_id,
+        since_start.as_millis()
+    );
+    Some(StartDecision::TooSoon { message })
 }

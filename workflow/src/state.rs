@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::temporal::api::common::v1::{Memo, SearchAttributes};
 use proto::temporal::api::history::v1::HistoryEvent;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, ActivityProgress};
 use crate::branch::{Branch, VersionHistoryItem};
 use crate::close::Closed;
 use crate::ids::{EventId, ExecutionKey};
@@ -81,6 +81,14 @@ pub enum Status {
     TimedOut,
 }
 
+impl Status {
+    /// An end after which the policy "allow duplicate if the last run failed" lets another run start.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::Canceled | Self::Terminated | Self::TimedOut)
+    }
+}
+
 /// The worker that has the run in its cache, and the queue it listens to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sticky {
@@ -94,20 +102,115 @@ impl ExecutionState {
         self.status == Status::Running
     }
 
-    /// What a replay of this run's events gives.
     #[must_use]
-    pub fn without_unrecorded(&self) -> Self {
-        self.clone()
+    pub fn last_event_id(&self) -> EventId {
+        EventId(self.next_event_id.0 - 1)
     }
 
-    /// Asserts every invariant by its name.
-    pub fn check(&self) {
-        assert!(self.next_event_id > EventId::FIRST, "I1 the first event is recorded");
+    /// The failover version of the newest event.
+    #[must_use]
+    pub fn last_version(&self) -> i64 {
+        self.version_history.last().map_or(0, |item| item.version)
+    }
+
+    /// The first workflow task was put off, and its time has not come.
+    #[must_use]
+    pub fn waits_for_first_task(&self) -> bool {
+        !self.started.first_task_backoff.is_zero() && !self.had_workflow_task()
+    }
+
+    pub(crate) fn had_workflow_task(&self) -> bool {
+        self.workflow_task != WorkflowTask::None || self.last_completed_started_event_id.is_some()
     }
 
     /// Request ids are also needed as a set; it is small, and built where it is asked for.
     #[must_use]
     pub fn known_signal_requests(&self) -> BTreeSet<&str> {
         self.signal_request_ids.iter().map(|(_, id)| id.as_str()).collect()
+    }
+
+    /// What a replay of this run's events gives: two states of which only unrecorded parts differ become equal.
+    #[must_use]
+    pub fn without_unrecorded(&self) -> Self {
+        let mut recorded = self.clone();
+        recorded.unrecorded = Unrecorded::default();
+        recorded.workflow_task.forget_unrecorded();
+        // Further failures of a failing workflow task leave no event: recorded is only that it fails.
+        recorded.workflow_task_attempt = recorded.workflow_task_attempt.min(2);
+        let ids: Vec<i64> = recorded.activities.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            let activity = recorded.activities.get_mut(id).expect("its id was just read");
+            activity.unrecorded = ActivityProgress::first_attempt(activity.scheduled_at);
+        }
+        recorded
+    }
+
+    /// Asserts every invariant by its name.
+    pub fn check(&self) {
+        assert!(self.next_event_id > EventId::FIRST, "I1 the first event is recorded");
+        self.check_history();
+        self.check_workflow_task();
+        self.check_items();
+        self.check_close();
+    }
+
+    fn check_history(&self) {
+        let last = self.version_history.last().expect("I2 version history covers all events");
+        assert_eq!(last.event_id, self.last_event_id(), "I2 version history covers all events");
+        let is_ordered =
+            |pair: &[VersionHistoryItem]| pair[0].event_id < pair[1].event_id && pair[0].version < pair[1].version;
+        assert!(self.version_history.windows(2).all(is_ordered), "I3 version history only grows");
+        assert!(self.history_size > 0, "I4 recorded events have a size");
+    }
+
+    fn check_workflow_task(&self) {
+        assert!(self.workflow_task_attempt >= 1, "I5 attempts count from one");
+        if let Some(started) = self.last_completed_started_event_id {
+            assert!(started < self.next_event_id, "I6 the last completed task lies in history");
+        }
+        if let Some(scheduled) = self.workflow_task.scheduled() {
+            assert_eq!(scheduled.attempt, self.workflow_task_attempt, "I7 a task knows its attempt");
+            let is_transient = scheduled.attempt > 1;
+            if !is_transient {
+                assert!(scheduled.event_id < self.next_event_id, "I8 a first attempt is recorded");
+            }
+            assert!(scheduled.event_id <= self.next_event_id, "I9 a transient task stands at the end of history");
+        }
+        if let WorkflowTask::Running(scheduled, running) = &self.workflow_task {
+            assert!(scheduled.event_id < running.event_id, "I10 a task is scheduled before it is started");
+            if scheduled.attempt > 1 {
+                assert_eq!(
+                    scheduled.event_id, self.next_event_id,
+                    "I11 nothing is recorded while a transient task runs"
+                );
+            } else {
+                assert_eq!(running.event_id, self.last_event_id(), "I12 nothing is recorded while a task runs");
+            }
+        } else {
+            assert!(self.unrecorded.buffered_events.is_empty(), "I13 events wait only for a task in flight");
+        }
+    }
+
+    fn check_items(&self) {
+        for (id, activity) in self.activities.iter() {
+            assert_eq!(id, activity.scheduled_event_id.0, "I14 an activity is found by its scheduled event");
+            assert!(activity.scheduled_event_id < self.next_event_id, "I15 a pending activity lies in history");
+            assert!(activity.unrecorded.attempt >= 1, "I16 attempts of an activity count from one");
+        }
+        for (id, timer) in self.timers.iter() {
+            assert_eq!(id, timer.started_event_id.0, "I17 a timer is found by its started event");
+            assert!(timer.started_event_id < self.next_event_id, "I18 a pending timer lies in history");
+        }
+        let n_ids = i64::try_from(self.signal_request_ids.len()).expect("a count of items in memory fits");
+        assert!(n_ids <= self.n_signals, "I19 a request id belongs to a recorded signal");
+    }
+
+    fn check_close(&self) {
+        assert_eq!(self.is_running(), self.closed.is_none(), "I20 a closed run knows its end");
+        if let Some(closed) = &self.closed {
+            assert_eq!(closed.event_id, self.last_event_id(), "I21 nothing is recorded after the end");
+            assert_eq!(self.workflow_task, WorkflowTask::None, "I22 a closed run has no workflow task");
+            assert!(self.unrecorded.buffered_events.is_empty(), "I23 nothing waits for a closed run");
+        }
     }
 }

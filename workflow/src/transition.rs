@@ -9,12 +9,14 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use thiserror::Error;
 
 use crate::activity::Activity;
+use crate::draft::Draft;
 use crate::ids::{EventId, RunId};
 use crate::input::Input;
 use crate::state::ExecutionState;
-use crate::tasks::Task;
+use crate::tasks::{Task, TimerTask};
 use crate::time::Timestamp;
 use crate::timer::Timer;
+use crate::{activity_attempt, close, signal, timer, workflow_task_attempt};
 
 /// What the world looks like at the moment of a decision.
 #[derive(Debug, Clone)]
@@ -100,6 +102,12 @@ pub enum Reply {
     /// The commands were wrong: the task's failure is recorded, and the worker is told why.
     BadCommand {
         cause: WorkflowTaskFailedCause,
+        message: String,
+    },
+    /// The worker kept the task alive for too long: it is timed out, and the worker hears "not found".
+    WorkflowTaskHeartbeatTimedOut,
+    /// The run had outgrown a limit and is terminated instead; the caller hears an invalid argument.
+    Terminated {
         message: String,
     },
     ActivityStarted(Box<ActivityStarted>),
@@ -210,11 +218,110 @@ impl Default for Limits {
     }
 }
 
+/// What became of an input, while the draft is still open.
+pub(crate) enum Outcome {
+    Changed(Reply),
+    Unchanged(Reply),
+}
+
 /// Decides what becomes of a run when something happens to it.
 ///
 /// # Errors
 /// If the input cannot happen to this run; nothing changes then.
 pub fn transition(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decision, Rejection> {
-    let _ = (state, input, facts);
-    Err(Rejection::WorkflowTaskNotFound)
+    let decision = decide(state, input, facts)?;
+    Ok(match decision {
+        Decision::Changed(changed) => Decision::Changed(within_limits(state, changed, facts)),
+        Decision::Unchanged(reply) => Decision::Unchanged(reply),
+    })
+}
+
+fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decision, Rejection> {
+    check_open(state, &input)?;
+    let mut draft = Draft::new(state, facts);
+    let outcome = match input {
+        Input::Signal(signal) => signal::receive(&mut draft, signal)?,
+        Input::RequestCancel(request) => close::request_cancel(&mut draft, request)?,
+        Input::Due(task) => due(&mut draft, task),
+        Input::Terminate(request) => close::terminate(&mut draft, request)?,
+        Input::StartWorkflowTask(input) => workflow_task_attempt::start(&mut draft, input)?,
+        Input::CompleteWorkflowTask(input) => {
+            return workflow_task_attempt::complete(state, *input, facts).map(Decision::Changed);
+        }
+        Input::FailWorkflowTask(input) => workflow_task_attempt::fail(&mut draft, input)?,
+        Input::StartActivity(input) => activity_attempt::start(&mut draft, input)?,
+        Input::Heartbeat(input) => activity_attempt::heartbeat(&mut draft, input)?,
+        Input::CompleteActivity(input) => activity_attempt::complete(&mut draft, input)?,
+        Input::FailActivity(input) => activity_attempt::fail(&mut draft, input)?,
+        Input::CancelActivity(input) => activity_attempt::cancel(&mut draft, input)?,
+        Input::ResetSticky => reset_sticky(&mut draft),
+    };
+    Ok(match outcome {
+        Outcome::Changed(reply) => Decision::Changed(draft.finish(reply)),
+        Outcome::Unchanged(reply) => Decision::Unchanged(reply),
+    })
+}
+
+/// Most things happen only to a run that is not over.
+fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
+    if state.is_running() {
+        return Ok(());
+    }
+    match input {
+        // A repeated signal, a cancel request and a late timer find that there is nothing to do.
+        Input::Signal(_) | Input::RequestCancel(_) | Input::Due(_) => Ok(()),
+        Input::CompleteWorkflowTask(_) => Err(Rejection::WorkflowTaskNotFound),
+        Input::Terminate(_)
+        | Input::StartWorkflowTask(_)
+        | Input::FailWorkflowTask(_)
+        | Input::StartActivity(_)
+        | Input::Heartbeat(_)
+        | Input::CompleteActivity(_)
+        | Input::FailActivity(_)
+        | Input::CancelActivity(_)
+        | Input::ResetSticky => Err(Rejection::ExecutionClosed),
+    }
+}
+
+/// A timer task's moment has come. What it was made for may be over.
+#[rustfmt::skip]
+fn due(draft: &mut Draft, task: TimerTask) -> Outcome {
+    if !draft.state.is_running() {
+        return Outcome::Unchanged(Reply::Done);
+    }
+    match task {
+        TimerTask::UserTimer { started_event_id, version } => timer::fire(draft, started_event_id, version),
+        TimerTask::ActivityTimeout { scheduled_event_id, version, .. } => activity_attempt::time_out(draft, scheduled_event_id, version),
+        TimerTask::ActivityRetry { scheduled_event_id, attempt, version } => activity_attempt::attempt_again(draft, scheduled_event_id, attempt, version),
+        TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version } => workflow_task_attempt::time_out_sticky(draft, scheduled_event_id, attempt, version),
+        TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version } => workflow_task_attempt::time_out_started(draft, scheduled_event_id, attempt, version),
+        TimerTask::FirstWorkflowTask { .. } => workflow_task_attempt::begin(draft),
+        TimerTask::RunTimeout { .. } => close::time_out_run(draft),
+        TimerTask::ExecutionTimeout { .. } => close::time_out_execution(draft),
+    }
+}
+
+fn reset_sticky(draft: &mut Draft) -> Outcome {
+    match draft.state.unrecorded.sticky.take() {
+        Some(_) => Outcome::Changed(Reply::Done),
+        None => Outcome::Unchanged(Reply::Done),
+    }
+}
+
+/// A run whose history would outgrow its limits is terminated instead.
+fn within_limits(state: &ExecutionState, changed: Box<Transition>, facts: &Facts) -> Box<Transition> {
+    let limits = &facts.limits;
+    let message = if changed.state.history_size > limits.history_size {
+        "Workflow history size exceeds limit."
+    } else if changed.state.last_event_id().0 > limits.history_count {
+        "Workflow history count exceeds limit."
+    } else {
+        return changed;
+    };
+    if !changed.state.is_running() {
+        return changed;
+    }
+    let mut draft = Draft::new(state, facts);
+    close::terminate_by_server(&mut draft, message.to_owned());
+    draft.finish(Reply::Terminated { message: message.to_owned() })
 }

@@ -1,0 +1,139 @@
+//! What a workflow writes about itself: search attributes, memo, markers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use prost::Message;
+use proto::temporal::api::command::v1::{
+    ModifyWorkflowPropertiesCommandAttributes, RecordMarkerCommandAttributes,
+    UpsertWorkflowSearchAttributesCommandAttributes,
+};
+use proto::temporal::api::common::v1::Payload;
+use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::history::v1::{
+    MarkerRecordedEventAttributes, UpsertWorkflowSearchAttributesEventAttributes,
+    WorkflowPropertiesModifiedEventAttributes,
+};
+
+use crate::commands::{BadCommand, Completion};
+use crate::draft::{Annotation, Draft, Entry};
+use crate::state::ExecutionState;
+
+/// Decides on an `UpsertWorkflowSearchAttributes` command. Names and types were checked where they are known.
+pub(crate) fn upsert_search_attributes(
+    draft: &mut Draft,
+    completion: &Completion,
+    command: UpsertWorkflowSearchAttributesCommandAttributes,
+    annotation: Annotation,
+) -> Result<(), BadCommand> {
+    let cause = WorkflowTaskFailedCause::BadSearchAttributes;
+    let bad =
+        |reason: &str| BadCommand::new(cause, format!("{reason} is not set on UpsertWorkflowSearchAttributesCommand."));
+    let upsert = command.search_attributes.ok_or_else(|| bad("SearchAttributes"))?;
+    if upsert.indexed_fields.is_empty() {
+        return Err(bad("IndexedFields"));
+    }
+    if fields_size(&upsert.indexed_fields) > draft.facts.limits.blob_size {
+        return Err(BadCommand::fatal(cause, "UpsertWorkflowSearchAttributesCommandAttributes exceeds size limit."));
+    }
+    let what =
+        Attributes::UpsertWorkflowSearchAttributesEventAttributes(UpsertWorkflowSearchAttributesEventAttributes {
+            workflow_task_completed_event_id: completion.event_id.0,
+            search_attributes: Some(upsert),
+        });
+    draft.record(Entry { annotation, ..what.into() });
+    Ok(())
+}
+
+/// Decides on a `ModifyWorkflowProperties` command.
+pub(crate) fn modify(
+    draft: &mut Draft,
+    completion: &Completion,
+    command: ModifyWorkflowPropertiesCommandAttributes,
+    annotation: Annotation,
+) -> Result<(), BadCommand> {
+    let cause = WorkflowTaskFailedCause::BadModifyWorkflowPropertiesAttributes;
+    let bad = |reason: &str| BadCommand::new(cause, format!("{reason} is not set on ModifyWorkflowPropertiesCommand."));
+    let upsert = command.upserted_memo.ok_or_else(|| bad("UpsertedMemo"))?;
+    if upsert.fields.is_empty() {
+        return Err(bad("UpsertedMemo.Fields"));
+    }
+    if fields_size(&upsert.fields) > draft.facts.limits.blob_size {
+        return Err(BadCommand::fatal(cause, "ModifyWorkflowPropertiesCommandAttributes exceeds size limit."));
+    }
+    let what = Attributes::WorkflowPropertiesModifiedEventAttributes(WorkflowPropertiesModifiedEventAttributes {
+        workflow_task_completed_event_id: completion.event_id.0,
+        upserted_memo: Some(upsert),
+    });
+    draft.record(Entry { annotation, ..what.into() });
+    Ok(())
+}
+
+/// Decides on a `RecordMarker` command.
+pub(crate) fn record_marker(
+    draft: &mut Draft,
+    completion: &Completion,
+    command: RecordMarkerCommandAttributes,
+    annotation: Annotation,
+) -> Result<(), BadCommand> {
+    let cause = WorkflowTaskFailedCause::BadRecordMarkerAttributes;
+    let name = &command.marker_name;
+    if name.is_empty() {
+        return Err(BadCommand::new(cause, "MarkerName is not set on RecordMarkerCommand."));
+    }
+    let (length, limit) = (name.len(), draft.facts.limits.id_length);
+    if length > limit {
+        let reason = format!(
+            "MarkerName on RecordMarkerCommand exceeds length limit. MarkerName={name} Length={length} Limit={limit}"
+        );
+        return Err(BadCommand::new(cause, reason));
+    }
+    let size: usize = command.details.iter().map(|(key, details)| key.len() + details.encoded_len()).sum();
+    if size > draft.facts.limits.blob_size {
+        return Err(BadCommand::fatal(cause, "RecordMarkerCommandAttributes.Details exceeds size limit."));
+    }
+    let what = Attributes::MarkerRecordedEventAttributes(MarkerRecordedEventAttributes {
+        marker_name: command.marker_name,
+        details: command.details,
+        workflow_task_completed_event_id: completion.event_id.0,
+        header: command.header,
+        failure: command.failure,
+    });
+    draft.record(Entry { annotation, ..what.into() });
+    Ok(())
+}
+
+pub(crate) fn apply_search_attributes(
+    state: &mut ExecutionState,
+    upsert: &UpsertWorkflowSearchAttributesEventAttributes,
+) {
+    let Some(upsert) = &upsert.search_attributes else { return };
+    merge(&mut Arc::make_mut(&mut state.search_attributes).indexed_fields, &upsert.indexed_fields);
+}
+
+pub(crate) fn apply_modified(state: &mut ExecutionState, modified: &WorkflowPropertiesModifiedEventAttributes) {
+    let Some(upsert) = &modified.upserted_memo else { return };
+    merge(&mut Arc::make_mut(&mut state.memo).fields, &upsert.fields);
+}
+
+/// A null takes a field away, any other value sets it.
+pub(crate) fn merge(fields: &mut HashMap<String, Payload>, upsert: &HashMap<String, Payload>) {
+    for (name, value) in upsert {
+        if is_null(value) {
+            fields.remove(name);
+        } else {
+            fields.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// What the data converters of the SDKs write for null and for an empty list.
+pub(crate) fn is_null(value: &Payload) -> bool {
+    let encoding = value.metadata.get("encoding").map_or(&[][..], AsRef::as_ref);
+    (encoding == b"binary/null" && value.data.is_empty()) || (encoding == b"json/plain" && value.data == "[]")
+}
+
+fn fields_size(fields: &HashMap<String, Payload>) -> usize {
+    fields.iter().map(|(name, value)| name.len() + value.data.len()).sum()
+}

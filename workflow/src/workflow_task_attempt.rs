@@ -1,0 +1,237 @@
+//! A workflow task at a worker: started; then completed with commands, failed, or timed out.
+
+use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::history::v1::{HistoryEvent, WorkflowTaskCompletedEventAttributes};
+
+use crate::activity_attempt::server_failure;
+use crate::close;
+use crate::commands::{self, BadCommand, Completion};
+use crate::draft::Draft;
+use crate::events::{kind, short_name};
+use crate::ids::EventId;
+use crate::input::{CompleteWorkflowTask, FailWorkflowTask, StartWorkflowTask};
+use crate::state::ExecutionState;
+use crate::tasks::TimerTask;
+use crate::time::Timestamp;
+use crate::transition::{Facts, Outcome, Rejection, Reply, Transition, WorkflowTaskStarted};
+use crate::workflow_task::{
+    self, Running, Scheduled, TaskFailure, WorkflowTask, ensure, fail_running, find_running, schedule,
+    scheduled_attributes, start_scheduled, started_attributes,
+};
+
+/// Matching found a worker for the task.
+pub(crate) fn start(draft: &mut Draft, input: StartWorkflowTask) -> Result<Outcome, Rejection> {
+    let Some(scheduled) = draft.state.workflow_task.scheduled() else { return Err(Rejection::WorkflowTaskNotFound) };
+    if scheduled.event_id != input.scheduled_event_id {
+        return Err(Rejection::WorkflowTaskNotFound);
+    }
+    if let WorkflowTask::Running(_, running) = &draft.state.workflow_task {
+        if running.request_id != input.request_id {
+            return Err(Rejection::AlreadyStarted("Workflow"));
+        }
+        let started = started_reply(&draft.state);
+        return Ok(Outcome::Unchanged(Reply::WorkflowTaskStarted(Box::new(started))));
+    }
+    let was_dispatched_here = scheduled.task_queue == input.task_queue;
+    match &draft.state.unrecorded.sticky {
+        // The worker with the cache did not take it: whoever did needs the whole history.
+        Some(sticky) if sticky.task_queue != input.task_queue => draft.state.unrecorded.sticky = None,
+        // It still lies in a sticky queue that the run has left: the timer of that queue will bring it back.
+        None if was_dispatched_here && input.task_queue != draft.state.started.task_queue => {
+            return Err(Rejection::WorkflowTaskNotFound);
+        }
+        Some(_) | None => {}
+    }
+    start_scheduled(draft, input.request_id, input.identity);
+    let started = started_reply(&draft.state);
+    Ok(Outcome::Changed(Reply::WorkflowTaskStarted(Box::new(started))))
+}
+
+/// A worker answers with commands. If one of them is bad, nothing of the answer is kept, and the task fails.
+pub(crate) fn complete(
+    state: &ExecutionState,
+    input: CompleteWorkflowTask,
+    facts: &Facts,
+) -> Result<Box<Transition>, Rejection> {
+    let (scheduled, _) = find_running(state, input.task)?;
+    commands::check_sequence(&input.commands).map_err(Rejection::InvalidArgument)?;
+    let (identity, binary_checksum) = (input.identity.clone(), input.binary_checksum.clone());
+    let mut draft = Draft::new(state, facts);
+    if is_alive_for_too_long(&input, &scheduled, facts) {
+        workflow_task::time_out_running(&mut draft);
+        ensure(&mut draft);
+        return Ok(draft.finish(Reply::WorkflowTaskHeartbeatTimedOut));
+    }
+    match process(&mut draft, input, &scheduled) {
+        Ok(reply) => Ok(draft.finish(reply)),
+        Err(bad) => {
+            if scheduled.is_transient() && bad.cause != WorkflowTaskFailedCause::UnhandledCommand {
+                // It fails again and again: it is left to time out, so that it is tried less and less often.
+                return Err(Rejection::InvalidArgument(bad.message()));
+            }
+            let mut draft = Draft::new(state, facts);
+            let reply = fail_for(&mut draft, &bad, identity, binary_checksum);
+            Ok(draft.finish(reply))
+        }
+    }
+}
+
+/// A worker may ask for another task without a command, to show that it lives; but not for ever.
+fn is_alive_for_too_long(input: &CompleteWorkflowTask, scheduled: &Scheduled, facts: &Facts) -> bool {
+    let is_heartbeat = input.force_new_task && input.commands.is_empty();
+    is_heartbeat && facts.now > scheduled.first_scheduled_at + facts.limits.task_heartbeat_timeout
+}
+
+#[expect(deprecated, reason = "old workers send a checksum")]
+fn process(draft: &mut Draft, input: CompleteWorkflowTask, scheduled: &Scheduled) -> Result<Reply, BadCommand> {
+    let is_heartbeat = input.force_new_task && input.commands.is_empty();
+    workflow_task::record_completed(
+        draft,
+        WorkflowTaskCompletedEventAttributes {
+            identity: input.identity.clone(),
+            binary_checksum: input.binary_checksum,
+            sdk_metadata: input.sdk_metadata,
+            metering_metadata: input.metering_metadata,
+            ..Default::default()
+        },
+    );
+    draft.state.unrecorded.sticky = input.sticky;
+    let mut completion = Completion {
+        event_id: draft.state.last_event_id(),
+        identity: input.identity,
+        has_news: draft.has_waiting(),
+        canceled_unstarted: false,
+    };
+    commands::process(draft, &mut completion, input.commands)?;
+    let needs_task = input.force_new_task || completion.has_news || completion.canceled_unstarted;
+    if !draft.state.is_running() || !needs_task {
+        return Ok(Reply::WorkflowTaskCompleted { new_task: None });
+    }
+    let first_scheduled_at = if is_heartbeat { scheduled.first_scheduled_at } else { draft.now() };
+    if !input.return_new_task {
+        workflow_task::schedule_and_dispatch(draft, first_scheduled_at);
+        return Ok(Reply::WorkflowTaskCompleted { new_task: None });
+    }
+    schedule(draft, first_scheduled_at);
+    start_scheduled(draft, input.request_id, completion.identity);
+    // The worker that gets it has just had the one before, so it has the history.
+    let started = WorkflowTaskStarted { is_sticky: true, ..started_reply(&draft.state) };
+    Ok(Reply::WorkflowTaskCompleted { new_task: Some(Box::new(started)) })
+}
+
+fn fail_for(draft: &mut Draft, bad: &BadCommand, identity: String, binary_checksum: String) -> Reply {
+    let message = bad.message();
+    let failure = Some(server_failure(message.clone()));
+    fail_running(draft, TaskFailure { cause: bad.cause, failure, identity, binary_checksum });
+    if bad.is_fatal {
+        close::terminate_by_server(draft, message.clone());
+    } else {
+        ensure(draft);
+    }
+    Reply::BadCommand { cause: bad.cause, message }
+}
+
+/// A worker could not process its task.
+pub(crate) fn fail(draft: &mut Draft, input: FailWorkflowTask) -> Result<Outcome, Rejection> {
+    find_running(&draft.state, input.task)?;
+    if input.cause == WorkflowTaskFailedCause::GrpcMessageTooLarge {
+        // It would be too large again.
+        close::terminate_by_server(draft, short_name(input.cause.as_str_name(), "WORKFLOW_TASK_FAILED_CAUSE_"));
+        return Ok(Outcome::Changed(Reply::Done));
+    }
+    let FailWorkflowTask { cause, failure, identity, binary_checksum, .. } = input;
+    fail_running(draft, TaskFailure { cause, failure, identity, binary_checksum });
+    ensure(draft);
+    Ok(Outcome::Changed(Reply::Done))
+}
+
+/// A worker took too long.
+pub(crate) fn time_out_started(draft: &mut Draft, scheduled_event_id: EventId, attempt: i32, version: i64) -> Outcome {
+    let WorkflowTask::Running(scheduled, running) = &draft.state.workflow_task else {
+        return Outcome::Unchanged(Reply::Done);
+    };
+    if !is_made_for(scheduled, scheduled_event_id, attempt, version) {
+        return Outcome::Unchanged(Reply::Done);
+    }
+    let expires_at = running.at + scheduled.start_to_close_timeout;
+    if expires_at > draft.now() {
+        draft.timer(expires_at, TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version });
+        return Outcome::Changed(Reply::Done);
+    }
+    workflow_task::time_out_running(draft);
+    ensure(draft);
+    Outcome::Changed(Reply::Done)
+}
+
+/// The worker with the cache did not take the task in time: it goes to the run's own queue.
+pub(crate) fn time_out_sticky(draft: &mut Draft, scheduled_event_id: EventId, attempt: i32, version: i64) -> Outcome {
+    let WorkflowTask::Scheduled(scheduled) = &draft.state.workflow_task else {
+        return Outcome::Unchanged(Reply::Done);
+    };
+    if !is_made_for(scheduled, scheduled_event_id, attempt, version) || scheduled.is_transient() {
+        return Outcome::Unchanged(Reply::Done);
+    }
+    let patience = draft.state.unrecorded.sticky.as_ref().map(|sticky| sticky.schedule_to_start_timeout);
+    let expires_at = patience.map_or(draft.now(), |patience| scheduled.at + patience);
+    if expires_at > draft.now() {
+        draft.timer(expires_at, TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version });
+        return Outcome::Changed(Reply::Done);
+    }
+    workflow_task::time_out_scheduled(draft);
+    ensure(draft);
+    Outcome::Changed(Reply::Done)
+}
+
+/// The first workflow task was put off until now.
+pub(crate) fn begin(draft: &mut Draft) -> Outcome {
+    if draft.state.had_workflow_task() {
+        return Outcome::Unchanged(Reply::Done);
+    }
+    let begins_at = draft.state.started.started_at + draft.state.started.first_task_backoff;
+    if begins_at > draft.now() {
+        let version = draft.state.version_history.first().map_or(0, |item| item.version);
+        draft.timer(begins_at, TimerTask::FirstWorkflowTask { version });
+    } else {
+        ensure(draft);
+    }
+    Outcome::Changed(Reply::Done)
+}
+
+fn is_made_for(scheduled: &Scheduled, event_id: EventId, attempt: i32, version: i64) -> bool {
+    scheduled.event_id == event_id && scheduled.attempt == attempt && scheduled.version == version
+}
+
+fn started_reply(state: &ExecutionState) -> WorkflowTaskStarted {
+    let WorkflowTask::Running(scheduled, running) = &state.workflow_task else {
+        unreachable!("the task was just started")
+    };
+    WorkflowTaskStarted {
+        scheduled_event_id: scheduled.event_id,
+        started_event_id: running.event_id,
+        previous_started_event_id: state.last_completed_started_event_id.map_or(0, |id| id.0),
+        attempt: scheduled.attempt,
+        scheduled_at: scheduled.at,
+        started_at: running.at,
+        workflow_type: state.started.workflow_type.clone(),
+        task_queue: state.started.task_queue.clone(),
+        is_sticky: state.unrecorded.sticky.is_some(),
+        next_event_id: state.next_event_id,
+        transient_events: if scheduled.is_transient() { shown(state, scheduled, running) } else { Vec::new() },
+    }
+}
+
+/// The events of a transient task as a worker is shown them.
+fn shown(state: &ExecutionState, scheduled: &Scheduled, running: &Running) -> Vec<HistoryEvent> {
+    let event = |event_id: EventId, at: Timestamp, what| HistoryEvent {
+        event_id: event_id.0,
+        event_time: Some(at.into()),
+        event_type: kind(&what).event_type.into(),
+        version: scheduled.version,
+        attributes: Some(what),
+        ..Default::default()
+    };
+    let queue = workflow_task::current_queue(state);
+    let schedule = scheduled_attributes(queue, scheduled.attempt, scheduled.start_to_close_timeout);
+    let start = started_attributes(scheduled.event_id, running.clone());
+    vec![event(scheduled.event_id, scheduled.at, schedule), event(running.event_id, running.at, start)]
+}
