@@ -9,13 +9,11 @@ import socket
 import subprocess
 import time
 import uuid
-from datetime import timedelta
 from pathlib import Path
 
-from google.protobuf.duration_pb2 import Duration
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, RegisterNamespaceRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 NAMESPACE = "default"
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -24,7 +22,6 @@ READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
 POLL_INTERVAL_S = 0.05
 LOG_TAIL_LINES = 80
-RETENTION = timedelta(days=1)
 
 
 class ServerProcess:
@@ -89,7 +86,7 @@ class ServerProcess:
             self._require_running()
             try:
                 client = await Client.connect(self.address, namespace=NAMESPACE)
-                await ensure_namespace(client)
+                await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=NAMESPACE))
                 return
             except (RuntimeError, RPCError) as error:
                 assert time.monotonic() < deadline, f"no answer in {READY_TIMEOUT_S} s: {error}\n{self.log_tail()}"
@@ -116,33 +113,40 @@ class RunningServer:
 
 
 def embedded(folder: Path) -> ServerProcess:
-    port, http_port = free_ports(2)
-    ports = ["--port", str(port), "--http-port", str(http_port)]
-    return ServerProcess(folder, port, [binary(), "dev", "--ip", "127.0.0.1", *ports, "--data", str(folder / "data")])
+    port = free_port()
+    options = ["--ip", "127.0.0.1", "--port", str(port), "--data", str(folder / "data")]
+    return ServerProcess(folder, port, [binary(), "dev", *options])
 
 
 def cassandra(folder: Path) -> ServerProcess:
     contact = os.environ.get("EVERROW_TEST_CASSANDRA")
     assert contact, "EVERROW_TEST_CASSANDRA=host:port is not set; `cargo xtask cassandra start` gives you one"
-    port, http_port = free_ports(2)
+    port = free_port()
     config = folder / "everrow.toml"
-    config.write_text(cassandra_config(contact, f"everrow_{uuid.uuid4().hex[:12]}", port, http_port))
+    config.write_text(cassandra_config(contact, f"everrow_{uuid.uuid4().hex[:12]}", port))
     subprocess.run([binary(), "schema", "setup", "--config", str(config)], check=True, timeout=READY_TIMEOUT_S)
     return ServerProcess(folder, port, [binary(), "server", "--config", str(config)])
 
 
-def cassandra_config(contact: str, keyspace: str, port: int, http_port: int) -> str:
+def cassandra_config(contact: str, keyspace: str, port: int) -> str:
     return f"""
-ip = "127.0.0.1"
-port = {port}
-http_port = {http_port}
+[cluster]
 shards = 4
+namespaces = ["{NAMESPACE}"]
+
+[frontend]
+listen = "127.0.0.1:{port}"
 
 [store]
-engine = "cql"
+engine = "cassandra"
+
+[store.cassandra]
 contact_points = ["{contact}"]
 keyspace = "{keyspace}"
-replication_factor = 1
+replication = 1
+
+[log]
+level = "warn"
 """
 
 
@@ -160,34 +164,13 @@ def binary() -> str:
     return str(found)
 
 
-def free_ports(count: int) -> list[int]:
+def free_port() -> int:
     """Below the range that the kernel gives to outgoing connections: a killed server must find its port free again."""
-    held: list[socket.socket] = []
-    candidates = random.Random().sample(range(20_000, 32_000), 200)
-    try:
-        for port in candidates:
-            if len(held) == count:
-                break
-            holder = socket.socket()
-            held.append(holder)
+    for port in random.Random().sample(range(20_000, 32_000), 200):
+        with socket.socket() as holder:
             try:
                 holder.bind(("127.0.0.1", port))
             except OSError:
-                held.pop().close()
-        assert len(held) == count, "no free ports"
-        return [holder.getsockname()[1] for holder in held]
-    finally:
-        for holder in held:
-            holder.close()
-
-
-async def ensure_namespace(client: Client) -> None:
-    service = client.workflow_service
-    try:
-        await service.describe_namespace(DescribeNamespaceRequest(namespace=NAMESPACE))
-    except RPCError as error:
-        if error.status != RPCStatusCode.NOT_FOUND:
-            raise
-        retention = Duration(seconds=int(RETENTION.total_seconds()))
-        request = RegisterNamespaceRequest(namespace=NAMESPACE, workflow_execution_retention_period=retention)
-        await service.register_namespace(request)
+                continue
+            return port
+    raise AssertionError("no free port")
