@@ -129,7 +129,6 @@ impl Shard {
     pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
         let Transition { mut state, mut events, changed, tasks, .. } = next;
         let previous_txn_id = state.unrecorded.last_txn_id;
-        state.unrecorded.db_record_version += 1;
         let mut append = None;
         let mut bytes = weight(&state);
         if !events.is_empty() {
