@@ -113,11 +113,6 @@ impl Slots {
             self.keep(key, slot, READ_WEIGHT);
         }
     }
-
-    /// Runs in memory now.
-    pub(crate) fn len(&self) -> usize {
-        self.runs.len()
-    }
 }
 
 /// Taken for the weight of a run that was loaded and not changed yet.
@@ -155,10 +150,5 @@ impl<K: Hash + Eq + Clone, V: Default> Live<K, V> {
         let value = Arc::new(V::default());
         entries.all.insert(key.clone(), Arc::downgrade(&value));
         value
-    }
-
-    fn len(&self) -> usize {
-        let entries = self.entries.lock().expect("nobody panics while holding it");
-        entries.all.values().filter(|value| value.strong_count() > 0).count()
     }
 }

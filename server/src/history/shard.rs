@@ -51,7 +51,7 @@ impl Shard {
         let claim = Claim { owner: parts.owner.clone(), nonce: parts.env.new_uuid() };
         let acquired = parts.stores.shards.acquire(id, claim.clone()).await?;
         let ids = Arc::new(IdClock::new(acquired.range_id));
-        let queues = Arc::new(Queues::new(&acquired.shard, parts.config.queue_tasks_in_memory, parts.env.clone()));
+        let queues = Arc::new(Queues::new(&acquired.shard, parts.config.queue_tasks_in_memory));
         let waiters = Arc::new(Waiters::default());
         let (stop, stopped) = watch::channel(false);
         let commit_loop = CommitLoop {

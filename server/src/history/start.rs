@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
+use proto::temporal::api::enums::v1::{
+    ResourceExhaustedCause, ResourceExhaustedScope, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
+};
 use workflow::{
     CurrentRun, Decision, ExecutionKey, Input, NamespaceId, Rejection, RunId, Signal, Start, StartDecision, StartPolicy,
     Status, Terminate, decide_start,
@@ -51,6 +53,11 @@ impl Shard {
                 self.existing(&request, run_id).await?;
                 Err(ServiceError::AlreadyStarted { message, start_request_id, run_id: run_id.to_string() })
             }
+            StartDecision::TooSoon { message } => Err(ServiceError::ResourceExhausted {
+                cause: ResourceExhaustedCause::BusyWorkflow,
+                scope: ResourceExhaustedScope::Namespace,
+                message,
+            }),
         }
     }
 

@@ -18,7 +18,6 @@ use workflow::{TimerTask, Timestamp, TransferTask};
 
 use self::cursor::Cursor;
 use self::timers::Timers;
-use crate::env::Env;
 
 pub(crate) use self::pool::Pool;
 pub(crate) use self::runner::{run_timers, run_transfer};
@@ -32,7 +31,6 @@ pub(crate) type Transfer = QueuedTask<TransferTask>;
 pub(crate) type Timer = QueuedTask<TimerTask>;
 
 pub(crate) struct Queues {
-    env: Env,
     in_memory_max: usize,
     transfer: Mutex<TransferQueue>,
     timers: Mutex<Timers<Timer>>,
@@ -56,9 +54,8 @@ struct Checkpoints {
 }
 
 impl Queues {
-    pub(crate) fn new(record: &ShardRecord, in_memory_max: usize, env: Env) -> Self {
+    pub(crate) fn new(record: &ShardRecord, in_memory_max: usize) -> Self {
         Self {
-            env,
             in_memory_max,
             transfer: Mutex::new(TransferQueue { cursor: Cursor::new(record.transfer_acked), ready: VecDeque::new() }),
             timers: Mutex::new(Timers::new(record.timer_acked, in_memory_max)),
