@@ -125,3 +125,6 @@ pub enum HostVerification {
     ChainAndName,
     ChainOnly,
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 pub mod config;
 mod tls;
 mod session;
+mod anchor;
 mod range;
 mod statements;
 mod cells;

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use bytes::Bytes;
 use persistence::engine::{Batch, Condition, Partition, Row};
-use persistence::table::{Kind, Value};
-use uuid::Uuid;
+use persistence::table::Value;
 
+use crate::anchor;
 use crate::cells::Bound;
 use crate::range::Range;
 use crate::statements::{Cell, RangeShape, Shape};
@@ -41,6 +40,10 @@ pub(crate) fn steps(batch: &Batch) -> Option<Vec<Step>> {
     let partition = &batch.partition;
     let mut rows = row_conditions(batch)?;
     let mut steps: Vec<Step> = static_step(batch).into_iter().collect();
+    if batch.conditions.iter().any(|condition| matches!(condition, Condition::Static { .. })) {
+        let anchor = anchor::key(partition.table.0);
+        steps.push(Step::new(Shape::PutKey, partition.key.iter().chain(&anchor)));
+    }
     for row in &batch.puts {
         steps.push(put(partition, row, rows.remove(row.key.as_slice())));
     }
@@ -52,10 +55,9 @@ pub(crate) fn steps(batch: &Batch) -> Option<Vec<Step>> {
         let covered = batch.range_deletes.iter().any(|range| range.contains(key));
         steps.push(if covered { delete(partition, key, Some(&condition)) } else { keep(partition, key, &condition) });
     }
-    for range in batch.range_deletes.iter().filter_map(Range::new) {
-        let parts = sparing_statics(partition, range).split();
-        let step = |part| Step::new(Shape::DeleteRange(RangeShape::new(part)), range_values(partition, part));
-        steps.extend(parts.iter().map(step));
+    let ranges = batch.range_deletes.iter().map(|range| anchor::without(partition.table.0, range));
+    for part in ranges.filter_map(|range| Range::new(&range)).flat_map(Range::split) {
+        steps.push(Step::new(Shape::DeleteRange(RangeShape::new(&part)), range_values(partition, &part)));
     }
     Some(steps)
 }
@@ -84,24 +86,6 @@ fn row_conditions(batch: &Batch) -> Option<BTreeMap<&[Value], RowCondition<'_>>>
         }
     }
     Some(rows)
-}
-
-/// A DELETE of all rows would be one of the partition, and its static columns with it. A bound below every row keeps it
-/// to the rows.
-fn sparing_statics(partition: &Partition, range: Range) -> Range {
-    let table = partition.table.0;
-    let is_whole = range.equal.is_empty() && range.lower == Unbounded && range.upper == Unbounded;
-    if !is_whole || table.statics.is_empty() {
-        return range;
-    }
-    let least = match table.clustering[0].kind {
-        Kind::Int => i32::MIN.into(),
-        Kind::Bigint => i64::MIN.into(),
-        Kind::Text => "".into(),
-        Kind::Uuid => Uuid::nil().into(),
-        Kind::Blob => Bytes::new().into(),
-    };
-    Range { lower: Included(vec![least]), ..range }
 }
 
 /// One statement for all static columns: those that are set, and those that are conditions.
@@ -133,6 +117,8 @@ fn static_step(batch: &Batch) -> Option<Step> {
 }
 
 fn put(partition: &Partition, row: &Row, condition: Option<RowCondition<'_>>) -> Step {
+    let table = partition.table.0;
+    assert!(!anchor::is_anchor(table, &row.key), "{}: the least key is the anchor's", table.name);
     let key = partition.key.iter().chain(&row.key);
     match condition {
         None => Step::new(Shape::Put, key.chain(&row.values)),

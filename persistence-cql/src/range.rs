@@ -5,6 +5,8 @@ use std::ops::Bound;
 use persistence::engine::{Continuation, KeyRange, Order, Slice};
 use persistence::table::Value;
 
+use crate::anchor;
+
 /// A range that may hold rows: its keys begin with `equal`, and the columns after it lie between the two bounds.
 ///
 /// A key that is wholly `equal` is a point, which Cassandra finds without merging a slice of every file.
@@ -29,7 +31,7 @@ impl Range {
 
     /// What is left to read of a slice; `None` if that is nothing.
     pub(crate) fn of_slice(slice: &Slice) -> Option<Self> {
-        let range = &slice.range;
+        let range = &anchor::without(slice.partition.table.0, &slice.range);
         let Some(Continuation(after)) = &slice.after else { return Self::new(range) };
         let KeyRange { lower, upper } = range.clone();
         let (ahead, rest) = match slice.order {

@@ -1,5 +1,6 @@
 //! The connection to the cluster: contact points, routing, timeouts, TLS.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,11 +32,12 @@ pub enum ConnectError {
 pub(crate) async fn connect(config: &CqlConfig) -> Result<Session, ConnectError> {
     let keyspace = &config.keyspace;
     let builder = builder(config)?.use_keyspace(keyspace, false).keyspaces_to_fetch([keyspace]);
-    match builder.build().await {
-        Ok(session) => Ok(session),
-        Err(NewSessionError::UseKeyspaceError(_)) => Err(ConnectError::NoKeyspace(keyspace.clone())),
-        Err(reason) => Err(unreachable(config, reason)),
-    }
+    let session = builder.build().await.map_err(|reason| {
+        let is_missing = matches!(reason, NewSessionError::UseKeyspaceError(_));
+        if is_missing { ConnectError::NoKeyspace(keyspace.clone()) } else { unreachable(config, reason) }
+    })?;
+    check_datacenter(config.local_datacenter.as_deref(), &datacenters(&session))?;
+    Ok(session)
 }
 
 /// A session in no keyspace: for whoever is about to make it.
@@ -112,6 +114,30 @@ fn check(config: &CqlConfig) -> Result<(), ConnectError> {
     Ok(())
 }
 
+fn datacenters(session: &Session) -> BTreeSet<String> {
+    let state = session.get_cluster_state();
+    state.get_nodes_info().iter().filter_map(|node| node.datacenter.clone()).collect()
+}
+
+/// With several data centres, "local" must mean the same one to everybody who shares a lease: two who agree among
+/// themselves in two places would both hold it.
+fn check_datacenter(local: Option<&str>, all: &BTreeSet<String>) -> Result<(), ConnectError> {
+    let names = || all.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    match local {
+        None if all.len() > 1 => {
+            let message = format!("local_datacenter must be set, and to the same on all nodes: there are {}", names());
+            Err(ConnectError::Config(message))
+        }
+        Some(local) if !all.contains(local) => {
+            Err(ConnectError::Config(format!("local_datacenter = {local:?} has no node: there are {}", names())))
+        }
+        None | Some(_) => Ok(()),
+    }
+}
+
 fn unreachable(config: &CqlConfig, reason: NewSessionError) -> ConnectError {
     ConnectError::Unreachable { contact_points: config.contact_points.join(", "), reason: Box::new(reason) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ pub(crate) enum Shape {
     Descending(RangeShape),
     Put,
     PutIfAbsent,
+    /// Puts a row that is nothing but a key.
+    PutKey,
     /// Replaces the value columns of a row that has these values.
     PutIf(Vec<usize>),
     /// Leaves a row as it is, on condition: it sets the first of the columns to what it must be already.
@@ -67,8 +69,9 @@ pub(crate) fn text(table: &Table, shape: &Shape) -> String {
         Shape::Statics => select_statics(table),
         Shape::Ascending(range) => select(table, range, "ASC"),
         Shape::Descending(range) => select(table, range, "DESC"),
-        Shape::Put => insert(table, ""),
-        Shape::PutIfAbsent => insert(table, " IF NOT EXISTS"),
+        Shape::Put => insert(table, table.values, ""),
+        Shape::PutIfAbsent => insert(table, table.values, " IF NOT EXISTS"),
+        Shape::PutKey => insert(table, &[], ""),
         Shape::PutIf(conditions) => update_row(table, table.values, conditions),
         Shape::KeepIf(conditions) => update_row(table, &[table.values[conditions[0]]], conditions),
         Shape::Delete => format!("DELETE FROM {} WHERE {}", table.name, whole_key(table)),
@@ -94,8 +97,8 @@ fn select(table: &Table, range: &RangeShape, order: &str) -> String {
     format!("SELECT {columns} FROM {} WHERE {} ORDER BY {order} LIMIT ?", table.name, range_of(table, range))
 }
 
-fn insert(table: &Table, condition: &str) -> String {
-    let columns = [table.partition, table.clustering, table.values].concat();
+fn insert(table: &Table, values: &[Column], condition: &str) -> String {
+    let columns = [table.partition, table.clustering, values].concat();
     let names = join(&columns, ", ", |column| column.name.to_owned());
     let marks = join(&columns, ", ", |_| "?".to_owned());
     format!("INSERT INTO {} ({names}) VALUES ({marks}){condition}", table.name)

@@ -106,3 +106,6 @@ impl ServerCertVerifier for ChainOnly {
         self.chain_and_name.supported_verify_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests;

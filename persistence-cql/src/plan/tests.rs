@@ -1,7 +1,9 @@
 //! Batches and the statements they become.
 
+use bytes::Bytes;
 use persistence::engine::KeyRange;
 use persistence::tables::{HISTORY_TREE, TASK_QUEUES};
+use uuid::Uuid;
 
 use super::*;
 
@@ -91,7 +93,12 @@ fn static_columns_are_set_and_compared_in_one_statement() {
         ..Batch::new(partition())
     };
     let shape = Shape::SetStatics { set: vec![(0, Cell::Bound)], conditions: vec![(0, Cell::Bound)] };
-    check(batch, vec![(shape, vec![5_i64.into(), 4_i64.into()])]);
+    check(batch, vec![(shape, vec![5_i64.into(), 4_i64.into()]), anchored()]);
+}
+
+/// Every batch that compares a static column has it.
+fn anchored() -> (Shape, Vec<Value>) {
+    (Shape::PutKey, vec![i32::MIN.into(), i64::MIN.into(), i64::MIN.into()])
 }
 
 #[test]
@@ -101,15 +108,24 @@ fn a_static_column_that_is_only_a_condition_is_set_to_what_it_is() {
         ..Batch::new(partition())
     };
     let shape = |cell| Shape::SetStatics { set: vec![(0, cell)], conditions: vec![(0, cell)] };
-    check(lease(Some(4_i64.into())), vec![(shape(Cell::Bound), vec![4_i64.into(), 4_i64.into()])]);
-    check(lease(None), vec![(shape(Cell::Null), vec![])]);
+    check(lease(Some(4_i64.into())), vec![(shape(Cell::Bound), vec![4_i64.into(), 4_i64.into()]), anchored()]);
+    check(lease(None), vec![(shape(Cell::Null), vec![]), anchored()]);
 }
 
 #[test]
-fn deleting_every_row_spares_the_static_columns() {
+fn deleting_every_row_spares_the_anchor_and_the_static_columns() {
     let all = |partition| Batch { range_deletes: vec![KeyRange::all()], ..Batch::new(partition) };
-    let spared = Range { equal: vec![], lower: Included(vec![i32::MIN.into()]), upper: Unbounded };
-    check(all(partition()), vec![(Shape::DeleteRange(RangeShape::new(&spared)), vec![i32::MIN.into()])]);
+    let part = |equal: &[Value], above: Value| {
+        let range = Range { equal: equal.to_vec(), lower: Excluded(vec![above.clone()]), upper: Unbounded };
+        (Shape::DeleteRange(RangeShape::new(&range)), [equal, &[above]].concat())
+    };
+    let [subqueue, pass, task_id]: [Value; 3] = [i32::MIN.into(), i64::MIN.into(), i64::MIN.into()];
+    let parts = vec![
+        part(&[subqueue.clone(), pass.clone()], task_id),
+        part(std::slice::from_ref(&subqueue), pass),
+        part(&[], subqueue),
+    ];
+    check(all(partition()), parts);
 
     let tree = Partition::new(&HISTORY_TREE, vec![Uuid::nil().into()]);
     let whole = Range { equal: vec![], lower: Unbounded, upper: Unbounded };

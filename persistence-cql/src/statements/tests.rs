@@ -71,6 +71,7 @@ fn rows_are_put_kept_and_deleted_on_condition() {
         Shape::PutIfAbsent,
         "INSERT INTO nexus_endpoints (bucket, endpoint_id, version, data) VALUES (?, ?, ?, ?) IF NOT EXISTS",
     );
+    check(Shape::PutKey, "INSERT INTO nexus_endpoints (bucket, endpoint_id) VALUES (?, ?)");
     check(
         Shape::PutIf(vec![0]),
         &format!("UPDATE nexus_endpoints SET version = ?, data = ? WHERE {key} IF version = ?"),

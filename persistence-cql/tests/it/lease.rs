@@ -104,3 +104,23 @@ async fn taking_the_lease_settles_a_write_of_unknown_outcome() {
     assert_eq!(ids(&*patient).await, settled, "a commit under an old lease came in late");
     keyspace.drop().await;
 }
+
+/// More deleted rows than Cassandra is willing to pass in one read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_does_not_suffer_from_rows_deleted_before_it() {
+    const DELETED: i64 = 120_000;
+    const BATCH: usize = 3000;
+    let keyspace = Keyspace::unused();
+    keyspace.drop_and_create(&[&EXECUTIONS]).await;
+    let engine = keyspace.engine().await;
+    assert_eq!(engine.write(take_lease(None, 1)).await, Ok(Outcome::Applied));
+    let ids: Vec<i64> = (0..DELETED).collect();
+    for ids in ids.chunks(BATCH) {
+        let deletes = ids.iter().map(|id| row(*id).key).collect();
+        assert_eq!(engine.write(Batch { deletes, ..Batch::new(shard()) }).await, Ok(Outcome::Applied));
+    }
+    assert_eq!(engine.write(commit(1, DELETED)).await, Ok(Outcome::Applied));
+    assert_eq!(commit_id(&*engine).await, Some(DELETED.into()));
+    assert_eq!(engine.write(take_lease(Some(1), 2)).await, Ok(Outcome::Applied));
+    keyspace.drop().await;
+}

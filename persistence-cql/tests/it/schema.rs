@@ -31,14 +31,14 @@ async fn setup_makes_every_table_and_can_be_repeated() {
 
     let engine = CqlEngine::connect(&keyspace.config).await.unwrap();
     for table in tables::ALL {
-        let least = |column: &persistence::table::Column| match column.kind {
+        let some = |column: &persistence::table::Column| match column.kind {
             persistence::table::Kind::Int => 0.into(),
             persistence::table::Kind::Bigint => 0_i64.into(),
             persistence::table::Kind::Text => "a".into(),
-            persistence::table::Kind::Uuid => Uuid::nil().into(),
+            persistence::table::Kind::Uuid => Uuid::new_v4().into(),
             persistence::table::Kind::Blob => bytes::Bytes::from_static(b"a").into(),
         };
-        let of = |columns: &[persistence::table::Column]| columns.iter().map(least).collect::<Vec<_>>();
+        let of = |columns: &[persistence::table::Column]| columns.iter().map(some).collect::<Vec<_>>();
         let partition = Partition::new(table, of(table.partition));
         let row = persistence::engine::Row { key: of(table.clustering), values: of(table.values) };
         let statics = of(table.statics).into_iter().enumerate().collect::<Vec<_>>();
