@@ -21,8 +21,6 @@ use crate::tables::HISTORY_NODE;
 
 mod reading;
 mod tree;
-#[cfg(test)]
-mod tests;
 
 /// The first byte of a node's data: how the rest is to be read. Compression will have numbers of its own.
 const FORMAT_PLAIN: u8 = 1;

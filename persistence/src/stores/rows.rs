@@ -17,8 +17,6 @@ pub(crate) mod started;
 pub(crate) mod items;
 pub(crate) mod tasks;
 pub(crate) mod branch;
-#[cfg(test)]
-mod tests;
 
 /// What is wrong with a record.
 #[derive(Debug, PartialEq, Eq)]

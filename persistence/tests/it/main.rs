@@ -5,3 +5,4 @@
 mod embedded;
 mod model;
 mod crash;
+mod stores;

@@ -37,11 +37,11 @@ impl HistoryStore {
         let mut from = from.into();
         let mut page = PageInProgress::new(limit);
         for segment in segments(branch) {
-            let stop = segment.end.min(to);
-            if from.event_id >= stop {
-                continue;
+            if page.is_full() {
+                break;
             }
-            if !page.is_full() {
+            let stop = segment.end.min(to);
+            if from.event_id < stop {
                 from = self.read_segment(&segment, from, stop, &mut page).await?;
             }
         }
@@ -63,13 +63,10 @@ impl HistoryStore {
         let mut before = before.into();
         let mut page = PageInProgress::new(limit);
         for segment in segments(branch).into_iter().rev() {
-            if before.event_id <= segment.begin.max(down_to) {
-                continue;
+            if page.is_full() {
+                break;
             }
-            if before.event_id > segment.end {
-                before = Cursor::from(segment.end);
-            }
-            if !page.is_full() {
+            if before.event_id > segment.begin.max(down_to) {
                 before = self.read_segment_reverse(&segment, before, down_to, &mut page).await?;
             }
         }
