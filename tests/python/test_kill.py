@@ -76,14 +76,15 @@ class Load:
         async with starting:
             handle = await self._start(order)
         self.n_started += 1
-        result = asyncio.create_task(self._insist(handle.result))
-        # As many groups as kills; the last one is approved after the last kill.
-        await self.reached(lambda: self.n_kills > number // GROUP)
         approval = f"approval/{order.key}/{uuid.uuid4().hex}"
-        await self._approve(handle, approval)
-        finished = Finished(handle, approval, await result)
+        async with asyncio.TaskGroup() as tasks:
+            # Awaited from the start: the long poll must outlive the kills too.
+            result = tasks.create_task(self._insist(handle.result))
+            # As many groups as kills; the last one is approved after the last kill.
+            await self.reached(lambda: self.n_kills > number // GROUP)
+            await self._approve(handle, approval)
         await self.count(finished=1)
-        return finished
+        return Finished(handle, approval, result.result())
 
     async def count(self, kills: int = 0, finished: int = 0) -> None:
         async with self.progress:
