@@ -19,7 +19,6 @@ const fn waits(event_type: EventType) -> Kind {
 }
 
 /// One line per event of the public API.
-#[expect(clippy::too_many_lines, reason = "a table: one line per event")]
 #[rustfmt::skip]
 pub(crate) fn kind(what: &Attributes) -> Kind {
     match what {

@@ -1,0 +1,16 @@
+//! The core from outside: tables of (given, input) → (events, tasks, reply), one module per thing a run has, and random
+//! walks on which the law of replay must hold.
+
+mod run;
+mod walk;
+
+mod activity;
+mod buffer;
+mod close;
+mod next_run;
+mod properties;
+mod replay;
+mod signal;
+mod start;
+mod timer;
+mod workflow_task;

@@ -1,0 +1,90 @@
+//! Search attributes, memo and markers.
+
+use std::collections::HashMap;
+
+use proto::temporal::api::command::v1::command::Attributes;
+use proto::temporal::api::command::v1::{
+    Command, ModifyWorkflowPropertiesCommandAttributes, UpsertWorkflowSearchAttributesCommandAttributes,
+};
+use proto::temporal::api::common::v1::{Memo, Payload, SearchAttributes};
+use proto::temporal::api::enums::v1::{CommandType, WorkflowTaskFailedCause};
+use workflow::Reply;
+
+use crate::run::{Run, marker, plain_start};
+
+fn value(encoding: &'static str, data: &'static str) -> Payload {
+    let metadata = HashMap::from([("encoding".to_owned(), encoding.into())]);
+    Payload { metadata, data: data.into(), ..Default::default() }
+}
+
+fn upsert(fields: Vec<(&str, Payload)>) -> Command {
+    let indexed_fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let attributes = UpsertWorkflowSearchAttributesCommandAttributes {
+        search_attributes: Some(SearchAttributes { indexed_fields }),
+    };
+    Command {
+        command_type: CommandType::UpsertWorkflowSearchAttributes.into(),
+        attributes: Some(Attributes::UpsertWorkflowSearchAttributesCommandAttributes(attributes)),
+        ..Default::default()
+    }
+}
+
+fn modify(fields: Vec<(&str, Payload)>) -> Command {
+    let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let attributes = ModifyWorkflowPropertiesCommandAttributes { upserted_memo: Some(Memo { fields }) };
+    Command {
+        command_type: CommandType::ModifyWorkflowProperties.into(),
+        attributes: Some(Attributes::ModifyWorkflowPropertiesCommandAttributes(attributes)),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn a_workflow_changes_what_is_known_of_it() {
+    let json = |data| value("json/plain", data);
+    let mut start = plain_start();
+    start.memo = Some(Memo {
+        fields: HashMap::from([("note".to_owned(), json("1")), ("gone".to_owned(), value("binary/null", ""))]),
+    });
+    let mut run = Run::started_as(start);
+    assert_eq!(run.state.memo.fields.len(), 1, "a null is not kept");
+    run.work(vec![
+        upsert(vec![("Size", json("3")), ("Color", json("\"red\""))]),
+        modify(vec![("note", value("binary/null", "")), ("other", json("2"))]),
+        upsert(vec![("Color", json("[]"))]),
+    ]);
+    let expected = ["UpsertWorkflowSearchAttributes", "WorkflowPropertiesModified", "UpsertWorkflowSearchAttributes"];
+    assert_eq!(run.history_from(5), expected);
+    let names: Vec<&String> = run.state.search_attributes.indexed_fields.keys().collect();
+    assert_eq!(names, ["Size"]);
+    let names: Vec<&String> = run.state.memo.fields.keys().collect();
+    assert_eq!(names, ["other"]);
+}
+
+#[test]
+fn bad_properties_fail_their_task() {
+    use WorkflowTaskFailedCause as Cause;
+    let cases = [
+        (
+            upsert(Vec::new()),
+            Cause::BadSearchAttributes,
+            "BadSearchAttributes: IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.",
+        ),
+        (
+            modify(Vec::new()),
+            Cause::BadModifyWorkflowPropertiesAttributes,
+            "BadModifyWorkflowPropertiesAttributes: UpsertedMemo.Fields is not set on ModifyWorkflowPropertiesCommand.",
+        ),
+        (
+            marker(""),
+            Cause::BadRecordMarkerAttributes,
+            "BadRecordMarkerAttributes: MarkerName is not set on RecordMarkerCommand.",
+        ),
+    ];
+    for (command, expected, expected_message) in cases {
+        let mut run = Run::working();
+        let reply = run.try_complete_task(vec![command]).unwrap();
+        let Reply::BadCommand { cause, message } = reply else { panic!("unexpected {reply:?}") };
+        assert_eq!((cause, message.as_str()), (expected, expected_message));
+    }
+}
