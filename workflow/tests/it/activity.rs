@@ -7,6 +7,7 @@ use proto::temporal::api::common::v1::RetryPolicy;
 use proto::temporal::api::enums::v1::{RetryState, TimeoutType, WorkflowTaskFailedCause};
 use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
+use proto::temporal::api::history::v1::ActivityTaskTimedOutEventAttributes;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use workflow::{
     ActivityRef, CancelActivity, CompleteActivity, EventId, FailActivity, Heartbeat, Input, Rejection, Reply, TaskRef,
@@ -256,11 +257,21 @@ fn a_large_failure_is_cut_before_it_is_kept() {
     assert!(prost::Message::encoded_len(kept) < 4096);
 }
 
+const NOT_ENOUGH_TIME: &str =
+    "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying";
+
+/// How the activity timed out.
+fn timed_out(run: &Run) -> &ActivityTaskTimedOutEventAttributes {
+    let ended = run.events().find_map(|event| match &event.attributes {
+        Some(Attributes::ActivityTaskTimedOutEventAttributes(end)) => Some(end),
+        Some(_) | None => None,
+    });
+    ended.expect("an activity timed out")
+}
+
 #[test]
 fn each_timeout_ends_an_activity_in_its_way() {
     type Change = fn(&mut ScheduleActivityTaskCommandAttributes);
-    let not_enough =
-        "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying";
     // (timeouts, started?, moment) → (type, message, retry state)
     let cases: [(Change, bool, u64, TimeoutType, &str, RetryState); 5] = [
         (
@@ -303,7 +314,7 @@ fn each_timeout_ends_an_activity_in_its_way() {
             true,
             10,
             TimeoutType::ScheduleToClose,
-            not_enough,
+            NOT_ENOUGH_TIME,
             RetryState::Timeout,
         ),
     ];
@@ -323,8 +334,7 @@ fn each_timeout_ends_an_activity_in_its_way() {
             run.fire_next_timer().unwrap();
         }
         assert_eq!(run.facts.now, scheduled_at + Duration::from_secs(moment), "{expected_message}");
-        let ended = run.events().find(|event| event.event_type().as_str_name() == "EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT");
-        let Some(Attributes::ActivityTaskTimedOutEventAttributes(end)) = &ended.unwrap().attributes else { panic!() };
+        let end = timed_out(&run);
         let failure = end.failure.as_ref().unwrap();
         let Some(FailureInfo::TimeoutFailureInfo(info)) = &failure.failure_info else { panic!("not a timeout") };
         assert_eq!((info.timeout_type(), failure.message.as_str()), (expected_type, expected_message));

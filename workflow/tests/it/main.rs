@@ -1,6 +1,8 @@
 //! The core from outside: tables of (given, input) → (events, tasks, reply), one module per thing a run has, and random
 //! walks on which the law of replay must hold.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
+
 mod run;
 mod walk;
 

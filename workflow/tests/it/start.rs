@@ -155,7 +155,7 @@ fn policies_decide_whether_a_run_may_start_beside_another() {
     let facts = facts();
     let long_ago = workflow::Timestamp(0);
     let refused =
-        |message: &str| AlreadyStarted { message: format!("{message}"), run_id, start_request_id: "first".to_owned() };
+        |message: &str| AlreadyStarted { message: message.to_owned(), run_id, start_request_id: "first".to_owned() };
     let running = format!("Workflow execution is already running. WorkflowId: w, RunId: {run_id}.");
     let finished = format!(
         "Workflow execution already finished. WorkflowId: w, RunId: {run_id}. Workflow Id reuse policy: reject duplicate workflow Id."

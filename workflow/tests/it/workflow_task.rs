@@ -219,11 +219,12 @@ fn a_worker_may_keep_its_task_alive_but_not_for_ever() {
             return_new_task: true,
             ..run.completion(Vec::new())
         };
-        match run.input(Input::CompleteWorkflowTask(Box::new(heartbeat))).unwrap() {
-            Reply::WorkflowTaskCompleted { new_task: Some(new_task) } => assert!(new_task.is_sticky),
-            Reply::WorkflowTaskHeartbeatTimedOut => break,
-            reply => panic!("unexpected {reply:?}"),
+        let reply = run.input(Input::CompleteWorkflowTask(Box::new(heartbeat))).unwrap();
+        if matches!(reply, Reply::WorkflowTaskHeartbeatTimedOut) {
+            break;
         }
+        let Reply::WorkflowTaskCompleted { new_task: Some(new_task) } = reply else { panic!("unexpected {reply:?}") };
+        assert!(new_task.is_sticky);
         n_heartbeats += 1;
     }
     assert_eq!(n_heartbeats, 3);
