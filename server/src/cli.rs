@@ -22,8 +22,10 @@ mod tests;
 /// A durable-execution server that speaks Temporal's API. Without a command it is `everrow dev`.
 #[derive(Debug, Parser)]
 #[command(name = "everrow", version, long_version = version::LONG, args_conflicts_with_subcommands = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failed while running, 2 wrong usage or configuration, 3 the store cannot \
-                        be reached or has the wrong schema.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed while running, 2 wrong usage or configuration, 3 the store cannot \
+                        be reached or has the wrong schema."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

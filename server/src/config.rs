@@ -139,12 +139,9 @@ const SHARDS_MAX: i32 = 16_384;
 
 impl Config {
     /// Reads the file, then the environment.
-    pub fn load(
-        file: &Path,
-        environment: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
+    pub fn load(file: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+        let text =
+            std::fs::read_to_string(file).map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
         let wrong = |error: toml::de::Error| ConfigError::WrongFile { file: file.to_owned(), error: error.to_string() };
         // The typed reading of the bare file comes first: its errors point to a line.
         toml::from_str::<Self>(&text).map_err(wrong)?;
@@ -178,14 +175,14 @@ fn apply_environment(
     table: &mut Table,
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<(), ConfigError> {
-    let mut variables: Vec<_> =
-        environment.into_iter().filter(|(name, _)| name.starts_with(VARIABLE_PREFIX)).collect();
+    let mut variables: Vec<_> = environment.into_iter().filter(|(name, _)| name.starts_with(VARIABLE_PREFIX)).collect();
     variables.sort();
     for (variable, text) in variables {
         let keys = variable[VARIABLE_PREFIX.len()..].to_ascii_lowercase();
         let path: Vec<&str> = keys.split("__").collect();
         // A bare word is a string; whatever reads as TOML is that. A number may be meant as text (a password).
-        let as_toml = toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut read| read.remove("value"));
+        let as_toml =
+            toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut read| read.remove("value"));
         let candidates = as_toml.into_iter().chain([Value::String(text)]);
         let mut error = String::new();
         let accepted = candidates.into_iter().find_map(|value| {

@@ -70,7 +70,10 @@ impl ServiceError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Unavailable(_) | Self::ShardOwnershipLost(_) | Self::ResourceExhausted { .. } | Self::DeadlineExceeded(_)
+            Self::Unavailable(_)
+                | Self::ShardOwnershipLost(_)
+                | Self::ResourceExhausted { .. }
+                | Self::DeadlineExceeded(_)
         )
     }
 
@@ -234,9 +237,10 @@ impl From<StoreError> for ServiceError {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();
         match error {
-            StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_) | StoreError::LeaseLost(_) | StoreError::Refused(_) => {
-                Self::Unavailable(message)
-            }
+            StoreError::Unavailable(_)
+            | StoreError::OutcomeUnknown(_)
+            | StoreError::LeaseLost(_)
+            | StoreError::Refused(_) => Self::Unavailable(message),
             StoreError::Corrupt(_) => Self::DataLoss(message),
         }
     }
@@ -285,3 +289,6 @@ fn state_names(states: &[NamespaceState]) -> String {
 fn packed<M: Message + Name>(message: &M) -> prost_types::Any {
     prost_types::Any { type_url: M::type_url(), value: message.encode_to_vec() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,9 +71,8 @@ impl Node {
         config.check()?;
         // Bound first: a port in use is found out before the store is touched.
         let incoming = serving::bind(config.frontend.listen)?;
-        let address = incoming
-            .local_addr()
-            .map_err(|error| StartError::Listen { address: config.frontend.listen, error })?;
+        let address =
+            incoming.local_addr().map_err(|error| StartError::Listen { address: config.frontend.listen, error })?;
         let opened = engine::open(&config.store).await?;
         let (engine, counts) = Counted::new(opened.engine);
         let stores = Stores::new(engine);

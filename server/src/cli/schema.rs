@@ -52,8 +52,7 @@ pub(super) fn run(action: Action) -> Result<(), Failure> {
 
 async fn change(action: &Action, config: &Config) -> Result<Report, schema::SchemaError> {
     let env = Env::system();
-    let terms =
-        LockTerms { owner: env.new_uuid(), now_ms: env.now().0 / 1_000_000, holds_for: LOCK_HOLDS_FOR };
+    let terms = LockTerms { owner: env.new_uuid(), now_ms: env.now().0 / 1_000_000, holds_for: LOCK_HOLDS_FOR };
     match action {
         Action::Setup(_) => schema::setup(&config.store.cassandra, &terms).await,
         Action::Update(_) => schema::update(&config.store.cassandra, &terms).await,

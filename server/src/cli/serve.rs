@@ -2,8 +2,8 @@
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::output::say;
 use super::Failure;
+use super::output::say;
 use crate::config::{Config, EngineKind};
 use crate::env::Env;
 use crate::node::Node;

@@ -61,7 +61,8 @@ where
     let ends_at = Instant::now() + patience;
     let mut pause = FIRST_PAUSE;
     loop {
-        let error = match ask().await {
+        // Boxed: the services' own futures are large, and this one is moved about inside others.
+        let error = match Box::pin(ask()).await {
             Err(error @ (ServiceError::Unavailable(_) | ServiceError::ShardOwnershipLost(_))) => error,
             answer => return answer,
         };
@@ -85,7 +86,9 @@ pub(crate) async fn answer<T>(
     };
     match (&error, error.hidden_hash()) {
         (_, Some(hash)) => error!(method, %error, hash = format_args!("{hash:08x}"), "a call failed"),
-        (ServiceError::Unavailable(_) | ServiceError::ShardOwnershipLost(_), None) => warn!(method, %error, "a call failed"),
+        (ServiceError::Unavailable(_) | ServiceError::ShardOwnershipLost(_), None) => {
+            warn!(method, %error, "a call failed")
+        }
         // The rest is the client's own doing, and the client is told.
         (_, None) => {}
     }

@@ -73,10 +73,8 @@ pub(super) async fn search_attributes(
     _frontend: &Frontend,
     _call: Call<public::GetSearchAttributesRequest>,
 ) -> Result<public::GetSearchAttributesResponse, ServiceError> {
-    let known = search_attributes::SYSTEM
-        .iter()
-        .chain(&search_attributes::PREDEFINED)
-        .chain(&search_attributes::SET_BY_SERVER);
+    let known =
+        search_attributes::SYSTEM.iter().chain(&search_attributes::PREDEFINED).chain(&search_attributes::SET_BY_SERVER);
     let keys: HashMap<String, i32> = known.map(|(name, kind)| ((*name).to_owned(), i32::from(*kind))).collect();
     Ok(public::GetSearchAttributesResponse { keys })
 }

@@ -51,3 +51,6 @@ where
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

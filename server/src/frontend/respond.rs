@@ -1,8 +1,8 @@
 //! Workers answering for the tasks they were given, by task token.
 
+use prost::bytes::Bytes;
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
-use prost::bytes::Bytes;
 
 use super::Frontend;
 use super::call::{Call, Deadline, patiently};

@@ -1,7 +1,7 @@
 //! The same answers by workflow and activity id, for who has no token: each becomes a token that names the activity.
 
-use proto::temporal::api::workflowservice::v1 as public;
 use prost::bytes::Bytes;
+use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::Call;

@@ -14,7 +14,8 @@ pub(super) async fn signal(
 ) -> Result<public::SignalWorkflowExecutionResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
     let checked = validate::signal(call.request, || frontend.new_id())?;
-    let ask = request::SignalWorkflowExecutionRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let ask =
+        request::SignalWorkflowExecutionRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.signal_workflow_execution(ask.clone()).await
     })

@@ -50,9 +50,8 @@ pub(super) async fn router(frontend: Frontend) -> (HealthReporter, Router) {
     let operator_service = OperatorServiceServer::new(Operator)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .accept_compressed(CompressionEncoding::Gzip);
-    let reflection = || {
-        tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(proto::DESCRIPTORS)
-    };
+    let reflection =
+        || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(proto::DESCRIPTORS);
     let router = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))

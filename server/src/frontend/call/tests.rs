@@ -40,7 +40,8 @@ fn grpc_timeout_is_read_in_every_unit() {
 #[tokio::test(start_paused = true)]
 async fn a_moving_shard_costs_the_caller_time_and_no_error() {
     let asked = AtomicUsize::new(0);
-    let answer = patiently(&Env::simulated(1), Deadline::after(None), || async {
+    let env = Env::simulated(1);
+    let answer = patiently(&env, Deadline::after(None), || async {
         match asked.fetch_add(1, Ordering::Relaxed) {
             0 => Err(ServiceError::ShardOwnershipLost(3)),
             1..4 => Err(ServiceError::Unavailable("the shard is being acquired".into())),
@@ -54,7 +55,8 @@ async fn a_moving_shard_costs_the_caller_time_and_no_error() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_would_come_again_is_passed_on_at_once() {
     let asked = AtomicUsize::new(0);
-    let answer = patiently(&Env::simulated(1), Deadline::after(None), || async {
+    let env = Env::simulated(1);
+    let answer = patiently(&env, Deadline::after(None), || async {
         asked.fetch_add(1, Ordering::Relaxed);
         Err::<(), _>(ServiceError::NotFound("no such run".into()))
     });
@@ -67,9 +69,8 @@ async fn patience_ends_before_the_callers_does() {
     for (deadline, most) in [(Some(2), 2), (None, 8)] {
         let began = Instant::now();
         let deadline = Deadline::after(deadline.map(Duration::from_secs));
-        let answer = patiently(&Env::simulated(1), deadline, || async {
-            Err::<(), _>(ServiceError::Unavailable("gone".into()))
-        });
+        let env = Env::simulated(1);
+        let answer = patiently(&env, deadline, || async { Err::<(), _>(ServiceError::Unavailable("gone".into())) });
         assert_eq!(answer.await, Err(ServiceError::Unavailable("gone".into())));
         assert!(began.elapsed() < Duration::from_secs(most), "{:?}", began.elapsed());
         assert!(began.elapsed() > Duration::from_millis(500), "{:?}", began.elapsed());

@@ -1,11 +1,11 @@
 //! What a request makes of a namespace's record. Pure.
 
+use prost_types::Duration;
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::{ArchivalState, NamespaceState, ReplicationState};
 use proto::temporal::api::namespace::v1::{NamespaceConfig, UpdateNamespaceInfo};
 use proto::temporal::api::replication::v1::NamespaceReplicationConfig;
 use proto::temporal::api::workflowservice::v1 as public;
-use prost_types::Duration;
 use workflow::Timestamp;
 
 use super::super::validate::{invalid, span};
@@ -119,11 +119,7 @@ fn update_info(record: &mut record::Namespace, info: &UpdateNamespaceInfo) -> Re
     }
 }
 
-fn update_config(
-    record: &mut record::Namespace,
-    config: &NamespaceConfig,
-    now: Timestamp,
-) -> Result<(), ServiceError> {
+fn update_config(record: &mut record::Namespace, config: &NamespaceConfig, now: Timestamp) -> Result<(), ServiceError> {
     if config.workflow_execution_retention_ttl.is_some() {
         record.retention = Some(retention(config.workflow_execution_retention_ttl)?);
     }

@@ -2,7 +2,7 @@
 
 use proto::temporal::api::enums::v1::ReplicationState;
 use proto::temporal::api::namespace::v1::namespace_info::{Capabilities, Limits};
-use proto::temporal::api::namespace::v1::{BadBinaries, NamespaceConfig, NamespaceInfo};
+use proto::temporal::api::namespace::v1::{NamespaceConfig, NamespaceInfo};
 use proto::temporal::api::replication::v1::{ClusterReplicationConfig, FailoverStatus, NamespaceReplicationConfig};
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::Timestamp;
@@ -64,7 +64,7 @@ fn config(namespace: &Namespace) -> NamespaceConfig {
     let record = &namespace.record;
     NamespaceConfig {
         workflow_execution_retention_ttl: record.retention,
-        bad_binaries: Some(record.bad_binaries.clone().unwrap_or_else(BadBinaries::default)),
+        bad_binaries: Some(record.bad_binaries.clone().unwrap_or_default()),
         history_archival_state: record.history_archival_state,
         history_archival_uri: record.history_archival_uri.clone(),
         visibility_archival_state: record.visibility_archival_state,

@@ -29,8 +29,7 @@ fn check_one(link: &Link) -> Result<(), ServiceError> {
     match &link.variant {
         None | Some(Variant::Callback(_)) => Err(invalid("unsupported link variant")),
         Some(Variant::WorkflowEvent(link)) => {
-            let fields =
-                [("namespace", &link.namespace), ("workflow ID", &link.workflow_id), ("run ID", &link.run_id)];
+            let fields = [("namespace", &link.namespace), ("workflow ID", &link.workflow_id), ("run ID", &link.run_id)];
             not_empty("workflow event", &fields)?;
             event_reference(link)
         }

@@ -24,8 +24,7 @@ pub(crate) fn check(policy: Option<&mut RetryPolicy>) -> Result<(), ServiceError
     }
     let wrong = |name, error| invalid(format!("invalid {name} set on retry policy: {error}"));
     span(&mut policy.initial_interval).map_err(|error| wrong("InitialInterval", error))?;
-    // Written so that NaN is refused too.
-    if !(policy.backoff_coefficient >= 1.0) {
+    if policy.backoff_coefficient.is_nan() || policy.backoff_coefficient < 1.0 {
         return Err(invalid("BackoffCoefficient cannot be less than 1 on retry policy."));
     }
     span(&mut policy.maximum_interval).map_err(|error| wrong("MaximumInterval", error))?;

@@ -44,11 +44,7 @@ pub(crate) fn memo(memo: Option<&Memo>) -> Result<(), ServiceError> {
 /// A failure that the server states in place of what it could not take.
 pub(crate) fn server_failure(message: &str) -> Failure {
     let info = ServerFailureInfo { non_retryable: true };
-    Failure {
-        message: message.into(),
-        failure_info: Some(FailureInfo::ServerFailureInfo(info)),
-        ..Failure::default()
-    }
+    Failure { message: message.into(), failure_info: Some(FailureInfo::ServerFailureInfo(info)), ..Failure::default() }
 }
 
 /// If the failure is too large, what is recorded in its place.

@@ -128,9 +128,8 @@ fn too_long(field: &str, value: &str) -> ServiceError {
 /// Execution, run and workflow task timeout, in this order.
 fn timeouts(timeouts: [&mut Option<Duration>; 3]) -> Result<(), ServiceError> {
     for (name, timeout) in ["WorkflowExecution", "WorkflowRun", "WorkflowTask"].into_iter().zip(timeouts) {
-        span(timeout).map_err(|cause| {
-            invalid(format!("An invalid {name}TimeoutSeconds is set on request. cause: {cause}"))
-        })?;
+        span(timeout)
+            .map_err(|cause| invalid(format!("An invalid {name}TimeoutSeconds is set on request. cause: {cause}")))?;
     }
     Ok(())
 }
@@ -139,9 +138,8 @@ fn start_delay(cron_schedule: &str, delay: &mut Option<Duration>) -> Result<(), 
     if !cron_schedule.is_empty() && delay.is_some() {
         return Err(invalid("CronSchedule and WorkflowStartDelay may not be used together."));
     }
-    span(delay).map_err(|cause| {
-        invalid(format!("An invalid WorkflowStartDelaySeconds is set on request. cause: {cause}"))
-    })
+    span(delay)
+        .map_err(|cause| invalid(format!("An invalid WorkflowStartDelaySeconds is set on request. cause: {cause}")))
 }
 
 /// A schedule that is taken and then not kept would be worse than none.
@@ -180,10 +178,7 @@ fn id_policies((reuse, conflict): IdPolicies, default: WorkflowIdConflictPolicy)
     }
 }
 
-fn compatible_policies(
-    reuse: WorkflowIdReusePolicy,
-    conflict: WorkflowIdConflictPolicy,
-) -> Result<(), ServiceError> {
+fn compatible_policies(reuse: WorkflowIdReusePolicy, conflict: WorkflowIdConflictPolicy) -> Result<(), ServiceError> {
     if conflict != WorkflowIdConflictPolicy::Unspecified && reuse == WorkflowIdReusePolicy::TerminateIfRunning {
         return Err(invalid(
             "Invalid WorkflowIDReusePolicy: WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING cannot be used together \

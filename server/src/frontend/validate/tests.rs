@@ -2,7 +2,9 @@
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
-use proto::temporal::api::common::v1::{Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowType};
+use proto::temporal::api::common::v1::{
+    Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowType,
+};
 use proto::temporal::api::enums::v1::{TaskQueueKind, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 
@@ -51,11 +53,7 @@ fn proper_signal_with_start() -> public::SignalWithStartWorkflowExecutionRequest
 
 /// Each case changes a proper request; the expected error is the whole message.
 #[track_caller]
-fn check<R: Clone>(
-    proper: &R,
-    validate: impl Fn(R) -> Result<R, ServiceError>,
-    cases: &[(&str, &dyn Fn(&mut R))],
-) {
+fn check<R: Clone>(proper: &R, validate: impl Fn(R) -> Result<R, ServiceError>, cases: &[(&str, &dyn Fn(&mut R))]) {
     assert!(validate(proper.clone()).is_ok(), "the proper request passes");
     for (message, spoil) in cases {
         let mut request = proper.clone();
@@ -83,31 +81,26 @@ fn a_start_is_refused_in_the_words_of_the_reference() {
             ("missing task queue name", &|r| r.task_queue = queue("")),
             ("taskQueue length exceeds limit", &|r| r.task_queue = queue(&long())),
             ("task queue name cannot start with reserved prefix /_sys/", &|r| r.task_queue = queue("/_sys/orders/1")),
-            (
-                "cannot use internal per-namespace task queue:temporal-sys-per-ns-tq",
-                &|r| r.task_queue = queue("temporal-sys-per-ns-tq"),
-            ),
-            (
-                "An invalid WorkflowExecutionTimeoutSeconds is set on request. cause: negative duration",
-                &|r| r.workflow_execution_timeout = seconds(-1),
-            ),
-            (
-                "An invalid WorkflowRunTimeoutSeconds is set on request. cause: negative duration",
-                &|r| r.workflow_run_timeout = seconds(-1),
-            ),
+            ("cannot use internal per-namespace task queue:temporal-sys-per-ns-tq", &|r| {
+                r.task_queue = queue("temporal-sys-per-ns-tq")
+            }),
+            ("An invalid WorkflowExecutionTimeoutSeconds is set on request. cause: negative duration", &|r| {
+                r.workflow_execution_timeout = seconds(-1)
+            }),
+            ("An invalid WorkflowRunTimeoutSeconds is set on request. cause: negative duration", &|r| {
+                r.workflow_run_timeout = seconds(-1)
+            }),
             (
                 "An invalid WorkflowTaskTimeoutSeconds is set on request. cause: duration has seconds and nanos with \
                  different signs",
                 &|r| r.workflow_task_timeout = Some(Duration { seconds: 1, nanos: -1 }),
             ),
-            (
-                "An invalid WorkflowStartDelaySeconds is set on request. cause: negative duration",
-                &|r| r.workflow_start_delay = seconds(-1),
-            ),
-            (
-                "CronSchedule and WorkflowStartDelay may not be used together.",
-                &|r| (r.cron_schedule, r.workflow_start_delay) = ("* * * * *".into(), seconds(1)),
-            ),
+            ("An invalid WorkflowStartDelaySeconds is set on request. cause: negative duration", &|r| {
+                r.workflow_start_delay = seconds(-1)
+            }),
+            ("CronSchedule and WorkflowStartDelay may not be used together.", &|r| {
+                (r.cron_schedule, r.workflow_start_delay) = ("* * * * *".into(), seconds(1))
+            }),
             ("CronSchedule is not built yet", &|r| r.cron_schedule = "* * * * *".into()),
             ("RequestId length exceeds limit.", &|r| r.request_id = long()),
             (
@@ -201,13 +194,19 @@ fn a_retry_policy_is_refused_in_the_words_of_the_reference() {
                 "invalid MaximumInterval set on retry policy: negative duration",
                 &with_policy(|p| p.maximum_interval = seconds(-1)),
             ),
-            ("MaximumInterval cannot be less than InitialInterval on retry policy.", &with_policy(|p| {
-                (p.initial_interval, p.maximum_interval) = (seconds(5), seconds(4));
-            })),
+            (
+                "MaximumInterval cannot be less than InitialInterval on retry policy.",
+                &with_policy(|p| {
+                    (p.initial_interval, p.maximum_interval) = (seconds(5), seconds(4));
+                }),
+            ),
             ("MaximumAttempts cannot be negative on retry policy.", &with_policy(|p| p.maximum_attempts = -1)),
-            ("Invalid timeout type value: Lunch.", &with_policy(|p| {
-                p.non_retryable_error_types = vec!["TemporalTimeout:Lunch".into()];
-            })),
+            (
+                "Invalid timeout type value: Lunch.",
+                &with_policy(|p| {
+                    p.non_retryable_error_types = vec!["TemporalTimeout:Lunch".into()];
+                }),
+            ),
         ],
     );
 }
@@ -222,7 +221,10 @@ fn a_policy_without_retries_is_not_looked_into() {
 #[test]
 fn a_start_gets_its_defaults() {
     let request = public::StartWorkflowExecutionRequest {
-        retry_policy: Some(RetryPolicy { initial_interval: Some(Duration { seconds: 0, nanos: 30_000_000 }), ..RetryPolicy::default() }),
+        retry_policy: Some(RetryPolicy {
+            initial_interval: Some(Duration { seconds: 0, nanos: 30_000_000 }),
+            ..RetryPolicy::default()
+        }),
         workflow_run_timeout: seconds(i64::MAX),
         ..proper_start()
     };
@@ -302,22 +304,26 @@ fn a_termination_says_who_and_why_even_if_its_caller_does_not() {
 #[test]
 fn a_poll_is_refused_in_the_words_of_the_reference() {
     let proper = public::PollWorkflowTaskQueueRequest { task_queue: queue("orders"), ..Default::default() };
-    check(&proper, worker::poll_workflow_task_queue, &[
-        ("taskQueue is not set", &|r| r.task_queue = None),
-        ("missing task queue name", &|r| r.task_queue = queue("")),
-        ("Identity length exceeds limit.", &|r| r.identity = long()),
-        ("task queue name cannot start with reserved prefix /_sys/", &|r| r.task_queue = queue("/_sys/orders/1")),
-        ("Worker versioning in workflow progress APIs is disabled on this namespace.", &|r| {
-            r.worker_version_capabilities.get_or_insert_default().use_versioning = true;
-        }),
-        ("Build ID exceeds configured limit.workerBuildIdSize, use a shorter build ID.", &|r| {
-            r.worker_version_capabilities.get_or_insert_default().build_id = "x".repeat(256);
-        }),
-        ("NormalName must be set on sticky queue when UseVersioning is true or DeploymentOptions are set.", &|r| {
-            r.task_queue.as_mut().unwrap().set_kind(TaskQueueKind::Sticky);
-            r.deployment_options = Some(Default::default());
-        }),
-    ]);
+    check(
+        &proper,
+        worker::poll_workflow_task_queue,
+        &[
+            ("taskQueue is not set", &|r| r.task_queue = None),
+            ("missing task queue name", &|r| r.task_queue = queue("")),
+            ("Identity length exceeds limit.", &|r| r.identity = long()),
+            ("task queue name cannot start with reserved prefix /_sys/", &|r| r.task_queue = queue("/_sys/orders/1")),
+            ("Worker versioning in workflow progress APIs is disabled on this namespace.", &|r| {
+                r.worker_version_capabilities.get_or_insert_default().use_versioning = true;
+            }),
+            ("Build ID exceeds configured limit.workerBuildIdSize, use a shorter build ID.", &|r| {
+                r.worker_version_capabilities.get_or_insert_default().build_id = "x".repeat(256);
+            }),
+            ("NormalName must be set on sticky queue when UseVersioning is true or DeploymentOptions are set.", &|r| {
+                r.task_queue.as_mut().unwrap().set_kind(TaskQueueKind::Sticky);
+                r.deployment_options = Some(Default::default());
+            }),
+        ],
+    );
 }
 
 #[test]
@@ -338,7 +344,10 @@ fn tokens_are_decoded_or_refused_in_the_words_of_the_reference() {
         ("Task token not set on request.", Vec::new()),
         ("Error deserializing task token.", vec![0xff; 20]),
         ("Namespace not set on request.", TaskToken { namespace_id: String::new(), ..proper.clone() }.encode_to_vec()),
-        ("WorkflowId is not set on request.", TaskToken { workflow_id: String::new(), ..proper.clone() }.encode_to_vec()),
+        (
+            "WorkflowId is not set on request.",
+            TaskToken { workflow_id: String::new(), ..proper.clone() }.encode_to_vec(),
+        ),
         ("Invalid RunId.", TaskToken { run_id: "x".into(), ..proper }.encode_to_vec()),
         ("Namespace default is not found.", not_a_uuid.encode_to_vec()),
     ];

@@ -1,8 +1,8 @@
 //! Task tokens: what a worker hands back with its answer.
 
 use prost::Message as _;
-use proto::everrow::history::TaskToken;
 use prost::bytes::Bytes;
+use proto::everrow::history::TaskToken;
 use uuid::Uuid;
 use workflow::NamespaceId;
 

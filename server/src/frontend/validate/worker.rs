@@ -115,9 +115,8 @@ impl Versioning<'_> {
                 reason: String::new(),
             });
         }
-        let is_nameless_sticky = self
-            .queue
-            .is_some_and(|queue| queue.kind() == TaskQueueKind::Sticky && queue.normal_name.is_empty());
+        let is_nameless_sticky =
+            self.queue.is_some_and(|queue| queue.kind() == TaskQueueKind::Sticky && queue.normal_name.is_empty());
         if is_nameless_sticky && self.deployment.is_some() {
             return Err(invalid(
                 "NormalName must be set on sticky queue when UseVersioning is true or DeploymentOptions are set.",

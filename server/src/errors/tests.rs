@@ -1,0 +1,37 @@
+//! What a client gets to see of an error.
+
+use super::*;
+
+#[test]
+fn our_inner_workings_stay_inside() {
+    let cases = [
+        (ServiceError::ShardOwnershipLost(3), Code::Unavailable, "shard unavailable, please backoff and retry"),
+        (ServiceError::DataLoss("row 7".into()), Code::Unavailable, "internal history service error"),
+        (ServiceError::Internal(String::new()), Code::Internal, "something went wrong, please retry (811c9dc5)"),
+        (ServiceError::NotFound("no".into()), Code::NotFound, "no"),
+    ];
+    for (error, code, message) in cases {
+        let status = Status::from(error.for_client());
+        assert_eq!((status.code(), status.message()), (code, message));
+    }
+    assert_eq!(ServiceError::Internal(String::new()).hidden_hash(), Some(0x811c_9dc5));
+}
+
+#[test]
+fn exhaustion_is_told_in_headers_too() {
+    let error = ServiceError::ResourceExhausted {
+        cause: ResourceExhaustedCause::RpsLimit,
+        scope: ResourceExhaustedScope::Namespace,
+        message: "slower".into(),
+    };
+    let status = Status::from(error);
+    assert_eq!(status.metadata().get("x-resource-exhausted-cause").unwrap(), "RpsLimit");
+    assert_eq!(status.metadata().get("x-resource-exhausted-scope").unwrap(), "Namespace");
+}
+
+#[test]
+fn a_message_fits_into_a_header() {
+    let status = Status::from(ServiceError::InvalidArgument("é".repeat(MESSAGE_BYTES)));
+    assert!(status.message().len() <= MESSAGE_BYTES);
+    assert!(status.message().ends_with("é... <truncated>"));
+}

@@ -1,0 +1,59 @@
+//! What comes out of a guarded service.
+
+use tonic::{Code, Status};
+
+use super::*;
+
+#[derive(Clone)]
+struct Answers(fn() -> http::Response<Body>);
+
+impl Service<http::Request<Body>> for Answers {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Request<Body>) -> Self::Future {
+        let answer = self.0;
+        Box::pin(async move { Ok(answer()) })
+    }
+}
+
+async fn guarded(answer: fn() -> http::Response<Body>) -> http::Response<Body> {
+    let request = http::Request::builder().uri("/package.Service/DoIt").body(Body::default()).unwrap();
+    match Guarded(Answers(answer)).call(request).await {
+        Ok(response) => response,
+    }
+}
+
+async fn status(answer: fn() -> http::Response<Body>) -> (Code, String) {
+    let status = Status::from_header_map(guarded(answer).await.headers()).unwrap();
+    (status.code(), status.message().to_owned())
+}
+
+#[tokio::test]
+async fn a_panic_is_an_internal_error() {
+    let answer = status(|| panic!("a bug")).await;
+    assert_eq!(answer, (Code::Internal, "something went wrong, please retry".into()));
+}
+
+#[tokio::test]
+async fn the_librarys_answers_are_put_in_known_words() {
+    let answer = status(|| Status::unimplemented("Not yet implemented").into_http()).await;
+    assert_eq!(answer, (Code::Unimplemented, "DoIt is not built yet".into()));
+    let answer = status(|| {
+        let message = "Error, decoded message length too large: found 5 bytes, the limit is: 4 bytes";
+        Status::out_of_range(message).into_http()
+    });
+    assert_eq!(answer.await, (Code::ResourceExhausted, "grpc: received message larger than max (5 vs. 4)".into()));
+}
+
+#[tokio::test]
+async fn other_answers_stand() {
+    let answer = status(|| Status::unimplemented("by us").into_http()).await;
+    assert_eq!(answer, (Code::Unimplemented, "by us".into()));
+    assert!(guarded(|| http::Response::new(Body::default())).await.headers().is_empty());
+}

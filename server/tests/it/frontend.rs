@@ -1,0 +1,7 @@
+//! The public API from outside.
+
+mod namespaces;
+mod polls;
+mod robustness;
+mod server_itself;
+mod wrong_requests;

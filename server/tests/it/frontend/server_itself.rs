@@ -1,0 +1,155 @@
+//! What the server says of itself, and how it starts and stops.
+
+use std::time::{Duration, Instant};
+
+use proto::temporal::api::enums::v1::IndexedValueType;
+use proto::temporal::api::operatorservice::v1::{AddSearchAttributesRequest, ListSearchAttributesRequest};
+use proto::temporal::api::workflowservice::v1 as public;
+use server::env::Env;
+use server::node::{Node, StartError};
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::{v1, v1alpha};
+
+use crate::given::{self, NAMESPACE, a_node, a_node_in, config, refused};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_answers_within_a_second_of_its_start() {
+    let began = Instant::now();
+    let given = a_node().await;
+    let info = given.client().get_system_info(public::GetSystemInfoRequest {}).await.unwrap().into_inner();
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(info.server_version, "1.32.0");
+    let capabilities = info.capabilities.unwrap();
+    assert!(capabilities.internal_error_differentiation && capabilities.sdk_metadata);
+    assert!(!capabilities.supports_schedules && !capabilities.nexus, "only what is built");
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cluster_keeps_its_id_and_shards_over_restarts() {
+    let given = a_node().await;
+    let before = given.client().get_cluster_info(public::GetClusterInfoRequest {}).await.unwrap().into_inner();
+    assert_eq!((before.history_shard_count, before.persistence_store.as_str()), (2, "embedded"));
+    let given = a_node_in(given.stop().await).await;
+    let after = given.client().get_cluster_info(public::GetClusterInfoRequest {}).await.unwrap().into_inner();
+    assert_eq!(before, after);
+    let directory = given.stop().await;
+
+    let mut other = config(&directory);
+    other.cluster.shards = 3;
+    let error = Node::start(other, Env::system()).await.err().unwrap();
+    assert!(matches!(&error, StartError::OtherCluster(_)), "{error}");
+    assert!(error.to_string().contains("made with 2 shards and the configuration says 3"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_is_named() {
+    let given = a_node().await;
+    let directory = tempfile::tempdir().unwrap();
+    let mut second = config(&directory);
+    second.frontend.listen = given.node.address();
+    let error = Node::start(second, Env::system()).await.err().unwrap().to_string();
+    assert!(error.contains(&given.node.address().to_string()), "{error}");
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_in_use_is_named() {
+    let given = a_node().await;
+    let error = Node::start(config(&given.directory), Env::system()).await.err().unwrap();
+    assert!(matches!(error, StartError::Store { .. }), "{error}");
+    assert!(error.to_string().contains("data"), "{error}");
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_serving_under_the_names_that_are_asked_for() {
+    let given = a_node().await;
+    let mut health = HealthClient::new(given.channel.clone());
+    for service in ["", "temporal.api.workflowservice.v1.WorkflowService"] {
+        let answer = health.check(HealthCheckRequest { service: service.into() }).await.unwrap().into_inner();
+        assert_eq!(answer.status(), ServingStatus::Serving, "{service:?}");
+    }
+    let unknown = health.check(HealthCheckRequest { service: "nobody".into() }).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::NotFound);
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reflection_lists_the_services_in_both_versions() {
+    let given = a_node().await;
+    let expect = "temporal.api.workflowservice.v1.WorkflowService";
+
+    let list = v1::ServerReflectionRequest {
+        message_request: Some(v1::server_reflection_request::MessageRequest::ListServices(String::new())),
+        ..Default::default()
+    };
+    let mut client = v1::server_reflection_client::ServerReflectionClient::new(given.channel.clone());
+    let mut answers = client.server_reflection_info(futures_util::stream::iter([list])).await.unwrap().into_inner();
+    let answer = answers.message().await.unwrap().unwrap().message_response.unwrap();
+    assert!(format!("{answer:?}").contains(expect));
+
+    let list = v1alpha::ServerReflectionRequest {
+        message_request: Some(v1alpha::server_reflection_request::MessageRequest::ListServices(String::new())),
+        ..Default::default()
+    };
+    let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(given.channel.clone());
+    let mut answers = client.server_reflection_info(futures_util::stream::iter([list])).await.unwrap().into_inner();
+    let answer = answers.message().await.unwrap().unwrap().message_response.unwrap();
+    assert!(format!("{answer:?}").contains(expect));
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn system_search_attributes_are_known() {
+    let given = a_node().await;
+    let keys = given.client().get_search_attributes(public::GetSearchAttributesRequest {}).await.unwrap().into_inner();
+    assert_eq!(keys.keys.get("StartTime"), Some(&IndexedValueType::Datetime.into()));
+    let listed = given.operator().list_search_attributes(ListSearchAttributesRequest::default()).await.unwrap();
+    assert_eq!(listed.into_inner().system_attributes, keys.keys);
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_built_says_so_by_name() {
+    let given = a_node().await;
+    let answer = given.client().create_schedule(public::CreateScheduleRequest::default()).await;
+    refused(answer, Code::Unimplemented, "CreateSchedule is not built yet");
+    let answer = given.operator().add_search_attributes(AddSearchAttributesRequest::default()).await;
+    refused(answer, Code::Unimplemented, "AddSearchAttributes is not built yet");
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_of_workers_are_taken() {
+    let given = a_node().await;
+    let request = public::RecordWorkerHeartbeatRequest { namespace: NAMESPACE.into(), ..Default::default() };
+    given.client().record_worker_heartbeat(request).await.unwrap();
+    let answer = given.client().record_worker_heartbeat(public::RecordWorkerHeartbeatRequest::default()).await;
+    refused(answer, Code::InvalidArgument, "Namespace not set on request.");
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_stops_listens_no_more() {
+    let given = a_node().await;
+    let address = given.node.address();
+    given.stop().await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_in_memory_serves_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config(&directory);
+    config.store.engine = server::config::EngineKind::Memory;
+    let node = Node::start(config, Env::system()).await.unwrap();
+    let channel = given::connect(&node).await;
+    let given = given::Given { node, channel, directory };
+    let request = public::DescribeNamespaceRequest { namespace: NAMESPACE.into(), ..Default::default() };
+    given.client().describe_namespace(request).await.unwrap();
+    given.stop().await;
+}

@@ -1,0 +1,5 @@
+//! End-to-end tests in one binary: a whole node over gRPC, on the embedded store.
+
+mod given;
+mod frontend;
+mod simulation;
