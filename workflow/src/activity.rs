@@ -1,26 +1,22 @@
-//! Activities: scheduled and canceled by commands. What happens to one at a worker is in activity_attempt.rs.
+//! Activities: the record of one that is pending, its deadlines, and how events change it. What a workflow commands is in
+//! activity_command.rs, what happens to one at a worker in activity_attempt.rs.
 
 use std::time::Duration;
 
-use proto::temporal::api::command::v1::{
-    RequestCancelActivityTaskCommandAttributes, ScheduleActivityTaskCommandAttributes,
-};
 use proto::temporal::api::common::v1::{Payloads, Priority, RetryPolicy};
-use proto::temporal::api::enums::v1::{TimeoutType, WorkflowTaskFailedCause};
+use proto::temporal::api::enums::v1::TimeoutType;
 use proto::temporal::api::failure::v1::Failure;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{
-    ActivityTaskCancelRequestedEventAttributes, ActivityTaskCanceledEventAttributes,
-    ActivityTaskScheduledEventAttributes, ActivityTaskStartedEventAttributes, HistoryEvent,
+    ActivityTaskCancelRequestedEventAttributes, ActivityTaskScheduledEventAttributes,
+    ActivityTaskStartedEventAttributes, HistoryEvent,
 };
 
-use crate::commands::{BadCommand, Completion, check_size, encode_string};
-use crate::draft::{Annotation, Draft, Entry};
+use crate::draft::Draft;
 use crate::ids::EventId;
-use crate::retry;
 use crate::state::ExecutionState;
 use crate::tasks::{TimerTask, TransferTask};
-use crate::time::{Timestamp, limit, nonzero, parse_span, to_proto};
+use crate::time::{Timestamp, limit};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activity {
@@ -166,48 +162,6 @@ pub(crate) fn wire_started_event(state: &ExecutionState, event: &mut HistoryEven
     }
 }
 
-/// Decides on a `ScheduleActivityTask` command.
-#[expect(deprecated, reason = "old workers send a build id")]
-pub(crate) fn schedule(
-    draft: &mut Draft,
-    completion: &Completion,
-    command: ScheduleActivityTaskCommandAttributes,
-    annotation: Annotation,
-) -> Result<(), BadCommand> {
-    let cause = WorkflowTaskFailedCause::BadScheduleActivityAttributes;
-    let command = normalize(draft, command).map_err(|reason| BadCommand::new(cause, reason))?;
-    let oversized = "ScheduleActivityTaskCommandAttributes.Input exceeds size limit.";
-    check_size(draft, cause, command.input.as_ref(), oversized)?;
-    check_count(draft)?;
-    if find_by_id(draft, &command.activity_id).is_some() {
-        let reason = format!(
-            "invalid history builder state for action: add-activitytask-scheduled-event, ActivityID: {}",
-            command.activity_id
-        );
-        return Err(BadCommand::new(WorkflowTaskFailedCause::ScheduleActivityDuplicateId, reason));
-    }
-    let what = Attributes::ActivityTaskScheduledEventAttributes(ActivityTaskScheduledEventAttributes {
-        activity_id: command.activity_id,
-        activity_type: command.activity_type,
-        task_queue: command.task_queue,
-        header: command.header,
-        input: command.input,
-        schedule_to_close_timeout: command.schedule_to_close_timeout,
-        schedule_to_start_timeout: command.schedule_to_start_timeout,
-        start_to_close_timeout: command.start_to_close_timeout,
-        heartbeat_timeout: command.heartbeat_timeout,
-        workflow_task_completed_event_id: completion.event_id.0,
-        retry_policy: command.retry_policy,
-        use_workflow_build_id: command.use_workflow_build_id,
-        priority: command.priority,
-    });
-    draft.record(Entry { annotation, ..what.into() });
-    let scheduled_event_id = draft.state.last_event_id();
-    dispatch(draft, scheduled_event_id);
-    arm_timer(draft, scheduled_event_id);
-    Ok(())
-}
-
 /// Sends the current attempt to matching.
 pub(crate) fn dispatch(draft: &mut Draft, scheduled_event_id: EventId) {
     let activity = draft.state.activities.get(scheduled_event_id.0).expect("a dispatched activity is pending");
@@ -227,153 +181,11 @@ pub(crate) fn arm_timer(draft: &mut Draft, scheduled_event_id: EventId) {
     if activity.unrecorded.timer_armed_for.is_some_and(|armed_for| armed_for <= deadline.at) {
         return;
     }
+    assert!(deadline.at >= activity.scheduled_at, "no deadline lies before the beginning");
     let (attempt, version) = (activity.unrecorded.attempt, activity.version);
     let activity = draft.state.activities.get_mut(scheduled_event_id.0).expect("it was just read");
     activity.unrecorded.timer_armed_for = Some(deadline.at);
     draft.timer(deadline.at, TimerTask::ActivityTimeout { scheduled_event_id, attempt, version });
-}
-
-fn check_count(draft: &Draft) -> Result<(), BadCommand> {
-    let n_pending = draft.state.activities.len();
-    let limit = draft.facts.limits.pending_activities;
-    if n_pending < limit {
-        return Ok(());
-    }
-    let reason =
-        format!("the number of pending activities, {n_pending}, has reached the per-workflow limit of {limit}");
-    Err(BadCommand::new(WorkflowTaskFailedCause::PendingActivitiesLimitExceeded, reason))
-}
-
-/// Checks a command's attributes and fills in what they leave out.
-fn normalize(
-    draft: &Draft,
-    mut command: ScheduleActivityTaskCommandAttributes,
-) -> Result<ScheduleActivityTaskCommandAttributes, String> {
-    let id_length = draft.facts.limits.id_length;
-    let activity_type = command.activity_type.as_ref().map_or("", |kind| kind.name.as_str());
-    let queue = command.task_queue.as_mut().ok_or("taskQueue is not set")?;
-    crate::commands::normalize_queue(queue, None, id_length)?;
-    if command.activity_id.is_empty() {
-        return Err("activityId is not set".to_owned());
-    }
-    if activity_type.is_empty() {
-        return Err("activityType is not set".to_owned());
-    }
-    let policy = retry::with_defaults(command.retry_policy.take().unwrap_or_default());
-    retry::check_policy(&policy)?;
-    command.retry_policy = Some(policy);
-    for (name, value) in [("activityId", command.activity_id.as_str()), ("activityType", activity_type)] {
-        if value.len() > id_length {
-            return Err(format!("{name} exceeds length limit. Length={} Limit={id_length}", value.len()));
-        }
-    }
-    let run_timeout = draft.state.started.run_timeout;
-    let timeouts = Timeouts::parse(&command)?.normalize(run_timeout).ok_or_else(|| {
-        format!(
-            "a valid StartToCloseTimeout or ScheduleToCloseTimeout must be set on the activity. \
-             ActivityId={} ActivityType={activity_type}",
-            command.activity_id
-        )
-    })?;
-    command.schedule_to_close_timeout = Some(to_proto(timeouts.schedule_to_close));
-    command.schedule_to_start_timeout = Some(to_proto(timeouts.schedule_to_start));
-    command.start_to_close_timeout = Some(to_proto(timeouts.start_to_close));
-    command.heartbeat_timeout = Some(to_proto(timeouts.heartbeat));
-    Ok(command)
-}
-
-/// Zero is "not given", and later "no limit".
-struct Timeouts {
-    schedule_to_close: Duration,
-    schedule_to_start: Duration,
-    start_to_close: Duration,
-    heartbeat: Duration,
-}
-
-impl Timeouts {
-    fn parse(command: &ScheduleActivityTaskCommandAttributes) -> Result<Self, String> {
-        let parse = |name: &str, timeout: Option<&prost_types::Duration>| {
-            parse_span(timeout).map_err(|reason| format!("invalid {name}: {reason}"))
-        };
-        Ok(Self {
-            schedule_to_close: parse("ScheduleToCloseTimeout", command.schedule_to_close_timeout.as_ref())?,
-            schedule_to_start: parse("ScheduleToStartTimeout", command.schedule_to_start_timeout.as_ref())?,
-            start_to_close: parse("StartToCloseTimeout", command.start_to_close_timeout.as_ref())?,
-            heartbeat: parse("HeartbeatTimeout", command.heartbeat_timeout.as_ref())?,
-        })
-    }
-
-    /// Fills in each from the others and from the run's; `None` if too few are given.
-    fn normalize(mut self, run_timeout: Option<Duration>) -> Option<Self> {
-        let or = |timeout: Duration, other: Duration| nonzero(timeout).unwrap_or(other);
-        let whole_run = run_timeout.unwrap_or(Duration::ZERO);
-        if !self.schedule_to_close.is_zero() {
-            self.schedule_to_start = or(self.schedule_to_start, self.schedule_to_close).min(self.schedule_to_close);
-            self.start_to_close = or(self.start_to_close, self.schedule_to_close).min(self.schedule_to_close);
-        } else if !self.start_to_close.is_zero() {
-            self.schedule_to_close = whole_run;
-            self.schedule_to_start = or(self.schedule_to_start, whole_run);
-        } else {
-            return None;
-        }
-        if let Some(run_timeout) = run_timeout {
-            self.schedule_to_close = self.schedule_to_close.min(run_timeout);
-            self.schedule_to_start = self.schedule_to_start.min(run_timeout);
-            self.start_to_close = self.start_to_close.min(run_timeout);
-        }
-        self.heartbeat = self.heartbeat.min(self.start_to_close);
-        Some(self)
-    }
-}
-
-/// Decides on a `RequestCancelActivityTask` command. Says whether the activity is over with that: no worker had it.
-pub(crate) fn request_cancel(
-    draft: &mut Draft,
-    completion: &Completion,
-    command: &RequestCancelActivityTaskCommandAttributes,
-    annotation: Annotation,
-) -> Result<CancelRequest, BadCommand> {
-    let cause = WorkflowTaskFailedCause::BadRequestCancelActivityAttributes;
-    let scheduled_event_id = EventId(command.scheduled_event_id);
-    if scheduled_event_id.0 <= 0 {
-        return Err(BadCommand::new(cause, "ScheduledEventId is not set on RequestCancelActivityTaskCommand."));
-    }
-    // One whose end waits to be recorded is still known: the workflow could not know better than to cancel it.
-    let known = draft.state.activities.get(scheduled_event_id.0);
-    if known.is_none_or(|activity| activity.cancel_requested_event_id.is_some()) {
-        let reason = format!(
-            "invalid history builder state for action: add-activitytask-cancel-requested-event, ScheduledEventID: {scheduled_event_id}"
-        );
-        return Err(BadCommand::new(cause, reason));
-    }
-    let what = Attributes::ActivityTaskCancelRequestedEventAttributes(ActivityTaskCancelRequestedEventAttributes {
-        scheduled_event_id: scheduled_event_id.0,
-        workflow_task_completed_event_id: completion.event_id.0,
-    });
-    draft.record(Entry { annotation, ..what.into() });
-    let requested_event_id = draft.state.last_event_id();
-    let is_unstarted = find(draft, scheduled_event_id).is_some_and(|activity| activity.unrecorded.started.is_none());
-    if !is_unstarted {
-        return Ok(CancelRequest::Told);
-    }
-    let what = Attributes::ActivityTaskCanceledEventAttributes(ActivityTaskCanceledEventAttributes {
-        details: Some(encode_string("ACTIVITY_ID_NOT_STARTED")),
-        latest_cancel_requested_event_id: requested_event_id.0,
-        scheduled_event_id: scheduled_event_id.0,
-        identity: completion.identity.clone(),
-        ..Default::default()
-    });
-    draft.record(what);
-    Ok(CancelRequest::Over)
-}
-
-/// What came of a request to cancel an activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CancelRequest {
-    /// Its worker will hear of it.
-    Told,
-    /// No worker had it: it is canceled, and the workflow must hear that.
-    Over,
 }
 
 pub(crate) fn apply_scheduled(

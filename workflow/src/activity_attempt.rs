@@ -199,12 +199,14 @@ fn end(draft: &mut Draft, scheduled_event_id: EventId, what: Attributes) {
         record_started(draft, scheduled_event_id);
     }
     draft.record(what);
+    assert!(find(draft, scheduled_event_id).is_none(), "an activity ends once");
     workflow_task::ensure(draft);
 }
 
 fn keep_progress(draft: &mut Draft, scheduled_event_id: EventId, details: Option<Payloads>, identity: &str) {
     let at = draft.now();
     let activity = draft.state.activities.get_mut(scheduled_event_id.0).expect("only a pending activity is alive");
+    assert!(activity.unrecorded.started.is_some(), "only what a worker has is alive");
     activity.unrecorded.heartbeat_details = details;
     activity.unrecorded.last_heartbeat_at = Some(at);
     if !identity.is_empty() {
@@ -223,9 +225,11 @@ fn retry(draft: &mut Draft, scheduled_event_id: EventId, failure: Option<&Failur
     if let Some(started) = progress.started.take() {
         progress.last_worker_identity = started.identity;
     }
-    progress.attempt += 1;
+    progress.attempt = progress.attempt.saturating_add(1);
     progress.attempt_scheduled_at = scheduled_at;
     progress.last_failure = kept_failure;
+    assert!(progress.attempt > 1, "the first attempt is no retry");
+    assert!(progress.started.is_none(), "the next attempt waits for a worker");
     let (attempt, version) = (progress.attempt, activity.version);
     draft.timer(scheduled_at, TimerTask::ActivityRetry { scheduled_event_id, attempt, version });
     arm_timer(draft, scheduled_event_id);
@@ -323,6 +327,7 @@ fn cut(failure: &Failure, size_max: usize) -> Failure {
         source: failure.source.chars().take(64).collect(),
         ..Default::default()
     };
+    assert!(kept.message.len() <= size_max, "a cut failure is no longer too large");
     Failure { cause: Some(Box::new(kept)), ..server_failure(FAILURE_TOO_LARGE.to_owned()) }
 }
 

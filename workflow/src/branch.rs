@@ -46,5 +46,6 @@ pub(crate) fn extend(items: &mut Vec<VersionHistoryItem>, event_id: EventId, ver
             return;
         }
     }
+    assert!(!items.is_empty() || event_id == EventId::FIRST, "a version history begins with the first event");
     items.push(VersionHistoryItem { event_id, version });
 }

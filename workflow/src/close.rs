@@ -89,6 +89,7 @@ fn interrupt(draft: &mut Draft) {
         workflow_task::fail_running(draft, TaskFailure::forced());
     }
     draft.flush();
+    assert!(!draft.state.workflow_task.is_running(), "no workflow task outlives its run");
 }
 
 fn check_chain(state: &ExecutionState, first_run_id: Option<RunId>) -> Result<(), Rejection> {
@@ -279,7 +280,9 @@ pub(crate) fn backoff_at_least(
     if lifetime.saturating_add(nanos(backoff)) >= nanos(interval) {
         return backoff;
     }
-    Duration::from_nanos(u64::try_from(nanos(interval).saturating_sub(lifetime)).unwrap_or(0))
+    let least = Duration::from_nanos(u64::try_from(nanos(interval).saturating_sub(lifetime)).unwrap_or(0));
+    assert!(least >= backoff, "a run does not come earlier than it was meant to");
+    least
 }
 
 pub(crate) fn apply_cancel_requested(state: &mut ExecutionState, event: &HistoryEvent) {

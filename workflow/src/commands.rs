@@ -10,11 +10,11 @@ use proto::temporal::api::common::v1::{Payload, Payloads};
 use proto::temporal::api::enums::v1::{CommandType, TaskQueueKind, WorkflowTaskFailedCause};
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 
-use crate::activity::CancelRequest;
+use crate::activity_command::{self, CancelRequest};
 use crate::draft::{Annotation, Draft};
 use crate::events::short_name;
 use crate::ids::EventId;
-use crate::{activity, close, properties, timer};
+use crate::{close, properties, timer};
 
 /// The workflow task whose commands are processed.
 pub(crate) struct Completion {
@@ -99,6 +99,7 @@ pub(crate) fn process(
     commands: Vec<Command>,
 ) -> Result<(), BadCommand> {
     for command in commands {
+        assert!(draft.state.is_running(), "nothing follows a command that closes");
         let kind = command.command_type();
         let annotation =
             Annotation { user_metadata: command.user_metadata, event_group_markers: command.event_group_markers };
@@ -112,9 +113,9 @@ pub(crate) fn process(
 fn process_one(draft: &mut Draft, completion: &mut Completion, what: Attributes, annotation: Annotation) -> Result<(), BadCommand> {
     use WorkflowTaskFailedCause as Cause;
     match what {
-        Attributes::ScheduleActivityTaskCommandAttributes(command) => activity::schedule(draft, completion, command, annotation),
+        Attributes::ScheduleActivityTaskCommandAttributes(command) => activity_command::schedule(draft, completion, command, annotation),
         Attributes::RequestCancelActivityTaskCommandAttributes(command) => {
-            let request = activity::request_cancel(draft, completion, &command, annotation)?;
+            let request = activity_command::request_cancel(draft, completion, &command, annotation)?;
             completion.canceled_unstarted |= request == CancelRequest::Over;
             Ok(())
         }

@@ -123,7 +123,9 @@ impl Calendar {
                 (from_minute..24 * 60).find(|minute| has(self.hours, minute / 60) && has(self.minutes, minute % 60));
             if let Some(minute) = found {
                 let seconds = day.checked_mul(SECONDS_PER_DAY)?.checked_add(minute * 60)?;
-                return seconds.checked_mul(NANOS_PER_SECOND).map(Timestamp);
+                let next = Timestamp(seconds.checked_mul(NANOS_PER_SECOND)?);
+                assert!(next > after, "the next time is not this one");
+                return Some(next);
             }
         }
         None

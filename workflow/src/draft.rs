@@ -79,11 +79,11 @@ impl<'a> Draft<'a> {
     pub(crate) fn record(&mut self, entry: impl Into<Entry>) {
         let entry = entry.into();
         assert!(self.state.is_running(), "nothing happens to a closed run");
-        let waits = kind(&entry.what).waits;
-        let event = event(entry, self.state.next_event_id, self.facts.now, self.version());
-        if waits {
-            self.waiting.push(event);
+        if kind(&entry.what).waits {
+            // It gets its id when it is recorded.
+            self.waiting.push(event(entry, EventId(0), self.facts.now, self.version()));
         } else {
+            let event = event(entry, self.state.next_event_id, self.facts.now, self.version());
             self.append(event);
         }
     }
@@ -117,6 +117,7 @@ impl<'a> Draft<'a> {
         // Stable: within each half the order of arrival stays.
         all.sort_by_key(|event| comes_last(event.event_type()));
         for mut event in all {
+            assert_eq!(event.event_id, 0, "an event that waited has no id yet");
             event.event_id = self.state.next_event_id.0;
             event.version = self.version();
             activity::wire_started_event(&self.state, &mut event);
@@ -155,9 +156,7 @@ impl<'a> Draft<'a> {
         }
         self.state.unrecorded.db_record_version += 1;
         self.state.unrecorded.last_updated_at = Some(self.facts.now);
-        if cfg!(debug_assertions) {
-            self.state.check();
-        }
+        self.check_finished();
         let changed = ChangedItems {
             activities: self.state.activities.take_touched(),
             timers: self.state.timers.take_touched(),
@@ -167,6 +166,20 @@ impl<'a> Draft<'a> {
         let notices = if self.events.is_empty() { Vec::new() } else { vec![Notice::HistoryGrew] };
         let Self { state, events, tasks, new_run, .. } = self;
         Box::new(Transition { state, events, changed, tasks, new_run, notices, reply })
+    }
+
+    /// What a transition promises its caller. The whole state is checked where it costs nothing that matters.
+    fn check_finished(&self) {
+        assert!(self.waiting.is_empty(), "every event is recorded, kept or dropped");
+        if let Some(last) = self.events.last() {
+            assert_eq!(last.event_id, self.state.last_event_id().0, "the state knows all that was recorded");
+        }
+        let follower = self.new_run.as_ref().map(|new_run| new_run.state.key.run_id);
+        let named = self.state.closed.as_ref().and_then(|closed| closed.new_run_id);
+        assert_eq!(follower, named, "a run that says it is followed is, and no other");
+        if cfg!(debug_assertions) {
+            self.state.check();
+        }
     }
 
     fn waiting_is_too_much(&self) -> bool {
@@ -179,6 +192,7 @@ impl<'a> Draft<'a> {
     }
 
     fn keep_waiting(&mut self) {
+        assert!(self.state.workflow_task.is_running(), "events wait only for a task in flight");
         let last = self.state.unrecorded.buffered_events.iter().next_back().map_or(0, |(id, _)| id);
         for (id, event) in (last + 1..).zip(self.waiting.drain(..)) {
             let previous = self.state.unrecorded.buffered_events.insert(id, event);
@@ -187,6 +201,7 @@ impl<'a> Draft<'a> {
     }
 
     fn drop_waiting(&mut self) {
+        assert!(!self.state.is_running(), "only a closed run needs no events any more");
         self.waiting.clear();
         let ids: Vec<i64> = self.state.unrecorded.buffered_events.iter().map(|(id, _)| id).collect();
         for id in ids {

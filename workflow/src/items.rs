@@ -38,9 +38,12 @@ impl<V: Clone> Items<V> {
     }
 
     pub fn get_mut(&mut self, id: i64) -> Option<&mut V> {
-        let item = Arc::make_mut(&mut self.all).get_mut(&id)?;
+        if !self.all.contains_key(&id) {
+            // A look at what is not there must not copy the map.
+            return None;
+        }
         self.touched.insert(id);
-        Some(Arc::make_mut(item))
+        Arc::make_mut(&mut self.all).get_mut(&id).map(Arc::make_mut)
     }
 
     pub fn insert(&mut self, id: i64, item: V) -> Option<Arc<V>> {
@@ -49,9 +52,11 @@ impl<V: Clone> Items<V> {
     }
 
     pub fn remove(&mut self, id: i64) -> Option<Arc<V>> {
-        let item = Arc::make_mut(&mut self.all).remove(&id)?;
+        if !self.all.contains_key(&id) {
+            return None;
+        }
         self.touched.insert(id);
-        Some(item)
+        Arc::make_mut(&mut self.all).remove(&id)
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &V)> {

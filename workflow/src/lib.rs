@@ -16,9 +16,11 @@ mod replay;
 mod commands;
 mod tasks;
 mod start;
+mod start_policy;
 mod workflow_task;
 mod workflow_task_attempt;
 mod activity;
+mod activity_command;
 mod activity_attempt;
 mod timer;
 mod signal;
@@ -33,13 +35,20 @@ pub use activity::{Activity, ActivityAttempt, ActivityProgress};
 pub use branch::{Branch, BranchRange, VersionHistoryItem};
 pub use close::Closed;
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
-pub use input::*;
+pub use input::{
+    ActivityRef, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity, FailWorkflowTask, Heartbeat,
+    Input, Parent, RequestCancel, Signal, Start, StartActivity, StartWorkflowTask, TaskRef, Terminate,
+};
 pub use items::Items;
 pub use replay::{ReplayError, replay};
-pub use start::{Continued, CurrentRun, StartDecision, StartPolicy, Started, StartedAgain, decide_start, start};
+pub use start::{Continued, Started, StartedAgain, start};
+pub use start_policy::{CurrentRun, StartDecision, StartPolicy, decide_start};
 pub use state::{ExecutionState, Status, Sticky, Unrecorded};
 pub use tasks::{StickyDispatch, Task, TimerTask, TransferTask};
 pub use time::Timestamp;
 pub use timer::Timer;
-pub use transition::*;
+pub use transition::{
+    ActivityStarted, ChangedItems, Decision, Facts, LimitCause, Limits, Notice, Rejection, Reply, Transition,
+    WorkflowTaskStarted, transition,
+};
 pub use workflow_task::{Running, Scheduled, WorkflowTask};

@@ -96,7 +96,7 @@ pub(crate) fn again(draft: &mut Draft, follow: &Follow, failure: Option<Failure>
     };
     let is_retry = follow.initiator == ContinueAsNewInitiator::Retry;
     let continued = Continued {
-        attempt: if is_retry { started.attempt + 1 } else { 1 },
+        attempt: if is_retry { started.attempt.saturating_add(1) } else { 1 },
         ..continued(draft, follow.initiator, follow.backoff)
     };
     follow_by(draft, next, continued).expect("a run that was started once can be started again");
@@ -126,7 +126,7 @@ pub(crate) fn continue_as_new(
     };
     let is_retry = initiator == ContinueAsNewInitiator::Retry;
     let continued = Continued {
-        attempt: if is_retry { draft.state.started.attempt + 1 } else { 1 },
+        attempt: if is_retry { draft.state.started.attempt.saturating_add(1) } else { 1 },
         ..continued(draft, initiator, backoff)
     };
     follow_by(draft, next, continued)
@@ -224,6 +224,7 @@ fn continued(draft: &Draft, initiator: ContinueAsNewInitiator, backoff: Duration
 fn follow_by(draft: &mut Draft, next: Start, continued: Continued) -> Result<(), Rejection> {
     let key = ExecutionKey { run_id: draft.facts.new_run_id, ..draft.state.key.clone() };
     assert_ne!(key.run_id, draft.state.key.run_id, "the next run has its own id");
+    assert!(!draft.state.is_running(), "one run ends before the next begins");
     let new_run = start(key, next, Some(continued), draft.facts)?;
     draft.continue_in(new_run);
     Ok(())

@@ -31,6 +31,8 @@ pub(crate) fn with_defaults(mut policy: RetryPolicy) -> RetryPolicy {
     if policy.backoff_coefficient == 0.0 {
         policy.backoff_coefficient = DEFAULT_BACKOFF_COEFFICIENT;
     }
+    assert!(policy.initial_interval.is_some(), "a policy says how long to wait first");
+    assert!(policy.maximum_interval.is_some(), "and at most");
     policy
 }
 
@@ -42,7 +44,7 @@ pub(crate) fn check_policy(policy: &RetryPolicy) -> Result<(), String> {
     }
     let initial = parse_span(policy.initial_interval.as_ref())
         .map_err(|reason| format!("invalid InitialInterval set on retry policy: {reason}"))?;
-    if policy.backoff_coefficient < 1.0 {
+    if policy.backoff_coefficient.is_nan() || policy.backoff_coefficient < 1.0 {
         return Err("BackoffCoefficient cannot be less than 1 on retry policy.".to_owned());
     }
     let maximum = parse_span(policy.maximum_interval.as_ref())
@@ -138,6 +140,7 @@ pub(crate) fn next_interval(attempt: &Attempt) -> Result<Duration, RetryState> {
         None if interval.is_zero() => return Err(RetryState::Timeout),
         Some(_) | None => {}
     }
+    assert!(attempt.interval_max.is_none_or(|maximum| interval <= maximum), "no interval is longer than the longest");
     if attempt.expires_at.is_some_and(|expires_at| attempt.now + interval > expires_at) {
         return Err(RetryState::Timeout);
     }

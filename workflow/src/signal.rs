@@ -82,6 +82,7 @@ pub(crate) fn apply_signaled(
     signal: &WorkflowExecutionSignaledEventAttributes,
 ) {
     state.n_signals += 1;
+    assert!(state.n_signals < state.next_event_id.0, "every signal is an event");
     if !signal.request_id.is_empty() {
         let previous = state.signal_request_ids.insert(event.event_id, signal.request_id.clone());
         assert!(previous.is_none(), "an event is one signal");

@@ -1,4 +1,4 @@
-//! Starting a run: whether it may, and what it begins as.
+//! Starting a run: what it begins as. Whether it may is in start_policy.rs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::temporal::api::common::v1::{
     Header, Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowType,
 };
-use proto::temporal::api::enums::v1::{ContinueAsNewInitiator, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
+use proto::temporal::api::enums::v1::ContinueAsNewInitiator;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionStartedEventAttributes};
 use uuid::Uuid;
@@ -65,38 +65,6 @@ pub struct StartedAgain {
     pub search_attributes: Option<SearchAttributes>,
 }
 
-/// The newest run of a workflow id, as its row tells.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CurrentRun {
-    pub run_id: RunId,
-    pub status: Status,
-    pub started_at: Timestamp,
-    /// Of the start that made it: the same request gets the same run.
-    pub request_id: String,
-    pub version: i64,
-}
-
-/// Whether a start may go ahead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StartDecision {
-    Create,
-    /// The same request once more: it gets the answer that it got.
-    SameRequest(RunId),
-    /// The policy says to use what runs.
-    UseExisting(RunId),
-    /// Terminate the run first, in the same commit.
-    TerminateAndCreate(RunId),
-    AlreadyStarted {
-        message: String,
-        run_id: RunId,
-        start_request_id: String,
-    },
-    /// The last start of this workflow id is too recent: resource exhausted, busy workflow.
-    TooSoon {
-        message: String,
-    },
-}
-
 /// What a run takes over from the one before it in its chain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Continued {
@@ -129,6 +97,8 @@ pub fn start(
     let (signal, request_id, run_id) = (start.signal.take(), std::mem::take(&mut start.request_id), key.run_id);
     let first = first_event(&key, start, chain, facts);
     let mut draft = Draft::begin(key, first, facts);
+    assert_eq!(draft.state.key.run_id, run_id, "the run has the id it was given");
+    assert!(!draft.state.started.task_timeout.is_zero(), "a workflow task has a timeout");
     draft.state.unrecorded.start_request_id = request_id;
     if let Some(signal) = signal {
         signal::record(&mut draft, signal);
@@ -251,6 +221,7 @@ pub(crate) fn capped_run_timeout(run: Option<Duration>, execution: Option<Durati
 /// A workflow task is not longer than its run, nor than the server allows.
 pub(crate) fn capped_task_timeout(task: Duration, run: Option<Duration>, limits: &Limits) -> Duration {
     let task = nonzero(task).unwrap_or(limits.default_task_timeout).min(limits.task_timeout_max);
+    assert!(task <= limits.task_timeout_max, "the server's bound holds");
     run.map_or(task, |run| task.min(run))
 }
 
@@ -284,6 +255,8 @@ pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &Hist
         unrecorded: Unrecorded::default(),
     };
     count(&mut state, event);
+    assert_eq!(state.next_event_id, EventId::FIRST.next(), "one event is recorded");
+    assert!(state.started.attempt >= 1, "attempts count from one");
     state
 }
 
@@ -337,96 +310,4 @@ fn parent(first: &WorkflowExecutionStartedEventAttributes) -> Option<Parent> {
         initiated_version: first.parent_initiated_event_version,
         root: first.root_workflow_execution.clone(),
     })
-}
-
-/// Which run a start asks for, and what it says of others with the same workflow id.
-#[derive(Debug, Clone, Copy)]
-pub struct StartPolicy<'a> {
-    pub workflow_id: &'a str,
-    pub request_id: &'a str,
-    pub reuse: WorkflowIdReusePolicy,
-    pub conflict: WorkflowIdConflictPolicy,
-}
-
-/// Decides whether a start may go ahead beside the newest run of its workflow id.
-#[must_use]
-pub fn decide_start(current: Option<&CurrentRun>, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
-    let Some(current) = current else { return StartDecision::Create };
-    if current.request_id == policy.request_id {
-        return StartDecision::SameRequest(current.run_id);
-    }
-    if current.status == Status::Running {
-        decide_beside_running(current, policy, facts)
-    } else {
-        decide_after_closed(current, policy, facts)
-    }
-}
-
-#[expect(deprecated, reason = "old clients send the old policy")]
-fn decide_beside_running(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
-    let conflict = match policy.reuse {
-        // The old way to say it.
-        WorkflowIdReusePolicy::TerminateIfRunning => WorkflowIdConflictPolicy::TerminateExisting,
-        WorkflowIdReusePolicy::Unspecified
-        | WorkflowIdReusePolicy::AllowDuplicate
-        | WorkflowIdReusePolicy::AllowDuplicateFailedOnly
-        | WorkflowIdReusePolicy::RejectDuplicate => policy.conflict,
-    };
-    match conflict {
-        WorkflowIdConflictPolicy::Unspecified | WorkflowIdConflictPolicy::Fail => {
-            let message = format!(
-                "Workflow execution is already running. WorkflowId: {}, RunId: {}.",
-                policy.workflow_id, current.run_id
-            );
-            already_started(current, message)
-        }
-        WorkflowIdConflictPolicy::UseExisting => StartDecision::UseExisting(current.run_id),
-        WorkflowIdConflictPolicy::TerminateExisting => {
-            too_soon(current, policy, facts, "restarts").unwrap_or(StartDecision::TerminateAndCreate(current.run_id))
-        }
-    }
-}
-
-#[expect(deprecated, reason = "old clients send the old policy")]
-fn decide_after_closed(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
-    let ids = format!("WorkflowId: {}, RunId: {}", policy.workflow_id, current.run_id);
-    match policy.reuse {
-        WorkflowIdReusePolicy::RejectDuplicate => already_started(
-            current,
-            format!(
-                "Workflow execution already finished. {ids}. Workflow Id reuse policy: reject duplicate workflow Id."
-            ),
-        ),
-        WorkflowIdReusePolicy::AllowDuplicateFailedOnly if !current.status.is_failure() => already_started(
-            current,
-            format!(
-                "Workflow execution already finished successfully. {ids}. \
-                 Workflow Id reuse policy: allow duplicate workflow Id if last run failed."
-            ),
-        ),
-        WorkflowIdReusePolicy::AllowDuplicateFailedOnly
-        | WorkflowIdReusePolicy::Unspecified
-        | WorkflowIdReusePolicy::AllowDuplicate
-        | WorkflowIdReusePolicy::TerminateIfRunning => {
-            too_soon(current, policy, facts, "starts").unwrap_or(StartDecision::Create)
-        }
-    }
-}
-
-fn already_started(current: &CurrentRun, message: String) -> StartDecision {
-    StartDecision::AlreadyStarted { message, run_id: current.run_id, start_request_id: current.request_id.clone() }
-}
-
-fn too_soon(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts, what: &str) -> Option<StartDecision> {
-    let since_start = facts.now.since(current.started_at);
-    let interval_min = facts.limits.start_interval_min;
-    if interval_min.is_zero() || interval_min < since_start {
-        return None;
-    }
-    let message = format!(
-        "Too many {what} for workflow {}. Time since last start: {} ms",
-        policy.workflow_id,
-        since_start.as_millis()
-    );
-    Some(StartDecision::TooSoon { message })
 }

@@ -119,6 +119,7 @@ pub(crate) fn fire(draft: &mut Draft, started_event_id: EventId, version: i64) -
     due.sort_unstable();
     for (_, id) in due {
         let timer = draft.state.timers.get(id).expect("a due timer is pending");
+        assert!(timer.fires_at <= draft.now(), "no timer fires early");
         let what = Attributes::TimerFiredEventAttributes(TimerFiredEventAttributes {
             timer_id: timer.timer_id.clone(),
             started_event_id: id,
@@ -126,6 +127,7 @@ pub(crate) fn fire(draft: &mut Draft, started_event_id: EventId, version: i64) -
         draft.record(what);
     }
     workflow_task::ensure(draft);
+    assert!(draft.state.had_workflow_task(), "the workflow hears that its timers fired");
     Outcome::Changed(Reply::Done)
 }
 

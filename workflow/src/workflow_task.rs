@@ -262,6 +262,7 @@ pub(crate) fn fail_running(draft: &mut Draft, failed: TaskFailure) {
         };
         draft.record(Attributes::WorkflowTaskFailedEventAttributes(event));
     }
+    assert_eq!(draft.state.workflow_task, WorkflowTask::None, "a failed task is over");
     draft.state.unrecorded.is_closing = cause == WorkflowTaskFailedCause::UnhandledCommand;
     leave_sticky_queue(&mut draft.state);
 }
@@ -309,7 +310,7 @@ pub(crate) fn force_close(draft: &mut Draft) {
 fn end_transient(state: &mut ExecutionState) {
     assert!(state.workflow_task.is_running(), "only a task in flight can fail");
     state.workflow_task = WorkflowTask::None;
-    state.workflow_task_attempt += 1;
+    state.workflow_task_attempt = state.workflow_task_attempt.saturating_add(1);
     state.unrecorded.is_closing = false;
 }
 
@@ -437,7 +438,7 @@ pub(crate) fn apply_failed(state: &mut ExecutionState, task: &WorkflowTaskFailed
     state.workflow_task = WorkflowTask::None;
     let starts_over =
         matches!(task.cause(), WorkflowTaskFailedCause::ResetWorkflow | WorkflowTaskFailedCause::FailoverCloseCommand);
-    state.workflow_task_attempt = if starts_over { 1 } else { state.workflow_task_attempt + 1 };
+    state.workflow_task_attempt = if starts_over { 1 } else { state.workflow_task_attempt.saturating_add(1) };
     state.unrecorded.is_closing = false;
 }
 
@@ -447,6 +448,6 @@ pub(crate) fn apply_timed_out(state: &mut ExecutionState, task: &WorkflowTaskTim
     assert_ne!(state.workflow_task, WorkflowTask::None, "only a pending task times out");
     state.workflow_task = WorkflowTask::None;
     // A task that never reached a worker is not a failure.
-    state.workflow_task_attempt = if was_started { state.workflow_task_attempt + 1 } else { 1 };
+    state.workflow_task_attempt = if was_started { state.workflow_task_attempt.saturating_add(1) } else { 1 };
     state.unrecorded.is_closing = false;
 }

@@ -128,6 +128,7 @@ fn fail_for(draft: &mut Draft, bad: &BadCommand, identity: String, binary_checks
     } else {
         ensure(draft);
     }
+    assert_eq!(draft.state.is_running(), !bad.is_fatal, "a bad command ends the run only if nothing else can help");
     Reply::BadCommand { cause: bad.cause, message }
 }
 
