@@ -177,8 +177,9 @@ func (s *server) stop() error {
 	_ = s.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case status := <-s.ended:
-		if strings.Contains(s.logText(), "panicked at") {
-			return fmt.Errorf("the server panicked")
+		// Clients' faults are not logged as errors: what is, is the server's own.
+		if text := s.logText(); strings.Contains(text, "panicked at") || strings.Contains(text, " ERROR ") {
+			return fmt.Errorf("the server complains of itself")
 		}
 		return status
 	case <-time.After(stopTimeout):

@@ -14,6 +14,7 @@ from server_process import ENGINES, NAMESPACE, RunningServer, ServerProcess
 
 # For checking the tests themselves against a server that runs already; nothing is started or killed then.
 TARGET = os.environ.get("EVERROW_ACCEPTANCE_TARGET")
+COMPLAINTS_SHOWN = 20
 ENGINE_NAMES = ["target"] if TARGET else list(ENGINES)
 
 # The SDK warns of every call that it repeats, which is what it is made to do here.
@@ -43,7 +44,7 @@ def _run(server: ServerProcess) -> Iterator[ServerProcess]:
         yield server
     finally:
         server.stop()
-    assert not server.panics(), "\n".join(server.panics())
+    assert not server.complaints(), "\n".join(server.complaints()[:COMPLAINTS_SHOWN])
 
 
 @pytest.fixture

@@ -66,8 +66,9 @@ class ServerProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def panics(self) -> list[str]:
-        return [line for line in self._log_lines() if "panicked at" in line]
+    def complaints(self) -> list[str]:
+        """What the server says of itself that it should never have to say; clients' faults are not logged as errors."""
+        return [line for line in self._log_lines() if "panicked at" in line or " ERROR " in line]
 
     def log_tail(self) -> str:
         return "\n".join(self._log_lines()[-LOG_TAIL_LINES:])
@@ -102,7 +103,7 @@ class RunningServer:
     def is_running(self) -> bool:
         return True
 
-    def panics(self) -> list[str]:
+    def complaints(self) -> list[str]:
         return []
 
     def log_tail(self) -> str:
