@@ -17,6 +17,8 @@ pub(super) struct Backlog {
     levels: BTreeMap<Priority, Level>,
     /// Finished tasks that the store still has a row of.
     n_unsaved: usize,
+    /// Ids that the next tasks will get: first and last.
+    pub(super) ids_left: Option<(i64, i64)>,
     limits: Limits,
 }
 
@@ -69,7 +71,7 @@ impl Backlog {
     pub(super) fn new(limits: Limits) -> Self {
         assert!(limits.page > 0, "a page has room for a task");
         assert!(limits.in_memory >= limits.page, "a page fits in memory");
-        Self { levels: BTreeMap::new(), n_unsaved: 0, limits }
+        Self { levels: BTreeMap::new(), n_unsaved: 0, ids_left: None, limits }
     }
 
     /// Takes over what the record of the queue says; the tasks themselves are still to be read.
@@ -92,6 +94,18 @@ impl Backlog {
         }
         level.is_complete = false;
         Placement::Store
+    }
+
+    /// A place for a task that the store will not have; `None` if there is no room.
+    pub(super) fn keep(&mut self, priority: Priority) -> Option<Rank> {
+        let level = self.levels.entry(priority).or_insert_with(Level::empty);
+        if level.n_waiting >= self.limits.in_memory {
+            return None;
+        }
+        let position = Position { task_id: level.read_to.task_id + 1, ..level.read_to };
+        level.n_tasks += 1;
+        level.load(position);
+        Some(Rank { priority, position })
     }
 
     /// The level that is to be read next, and after which position.

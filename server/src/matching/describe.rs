@@ -43,7 +43,7 @@ pub(super) fn status(state: &State) -> taskqueue::TaskQueueStatus {
         read_level,
         ack_level,
         rate_per_second: state.rates.limit.per_second(),
-        task_id_block: state.task_id_block.map(|(start_id, end_id)| taskqueue::TaskIdBlock { start_id, end_id }),
+        task_id_block: state.backlog.ids_left.map(|(start_id, end_id)| taskqueue::TaskIdBlock { start_id, end_id }),
     }
 }
 

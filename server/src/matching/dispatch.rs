@@ -75,9 +75,8 @@ impl Dispatched {
     }
 
     /// Takes the task out without giving it back: for the partition that made this, under its own lock.
-    pub(super) fn reclaim(mut self) -> (Task, Origin) {
-        let cargo = self.cargo.take().expect("cargo is taken only by what consumes this");
-        (cargo.task, cargo.origin)
+    pub(super) fn reclaim(mut self) -> Task {
+        self.cargo.take().expect("cargo is taken only by what consumes this").task
     }
 
     /// A worker has it.

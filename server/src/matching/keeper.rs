@@ -72,6 +72,7 @@ impl Keeper {
     fn next_work(&mut self) -> Work {
         let now = self.partition.now();
         let mut state = self.partition.state();
+        state.keeper_wakes();
         state.take_up(now);
         state.match_all(&self.partition, now);
         match state.phase() {
@@ -83,10 +84,8 @@ impl Keeper {
         }
     }
 
+    /// Reads come before appends, or tasks that keep coming would starve the pollers of those that are only stored.
     fn open_work(&self, state: &mut State, now: Timestamp) -> Work {
-        if state.has_spooled() {
-            return Work::Append(state.take_spooled());
-        }
         let is_idle = state.is_idle(now);
         if self.retry_at <= now {
             if let Some((priority, after)) = state.backlog.next_read() {
@@ -97,11 +96,14 @@ impl Keeper {
                 return Work::Checkpoint(done);
             }
         }
+        if state.has_spooled() {
+            return Work::Append(state.take_spooled());
+        }
         if is_idle {
             state.close();
             return Work::End;
         }
-        Work::Sleep(state.next_moment(now, self.retry_at).since(now))
+        Work::Sleep(state.keeper_sleeps(now, self.retry_at).since(now))
     }
 
     /// Writes what waits, tells once what is done, and ends.
@@ -125,7 +127,7 @@ impl Keeper {
                 self.partition.tell_loaded();
             }
             Err(error) => {
-                let waiting = self.partition.state().take_spooled();
+                let waiting = self.partition.state().take_all_spooled();
                 self.refuse(waiting, &error);
                 self.later(&error);
             }
@@ -181,7 +183,7 @@ impl Keeper {
     fn written(&self, batch: Vec<(Rank, Unwritten)>) {
         let now = self.partition.now();
         let mut state = self.partition.state();
-        state.task_id_block = self.lease.task_id_block();
+        state.backlog.ids_left = self.lease.ids_left();
         for (rank, Unwritten { task, waiter }) in batch {
             match state.backlog.append(rank) {
                 Placement::Memory => state.place(rank, task),

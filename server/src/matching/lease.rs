@@ -112,15 +112,13 @@ impl Lease {
     pub(super) async fn checkpoint(&self, done: &[Done], subqueues: Vec<Subqueue>) -> Result<(), StoreError> {
         let held = self.held.as_ref().ok_or_else(|| self.lost())?;
         let record = held.record(subqueues, &self.env);
-        let completed: Vec<_> = done
-            .iter()
-            .map(|done| Completed { subqueue: done.priority.key(), up_to: done.up_to.into() })
-            .collect();
+        let completed: Vec<_> =
+            done.iter().map(|done| Completed { subqueue: done.priority.key(), up_to: done.up_to.into() }).collect();
         self.store.save(&self.queue, held.range_id, &record, &completed).await
     }
 
     /// First and last of the ids that are left.
-    pub(super) fn task_id_block(&self) -> Option<(i64, i64)> {
+    pub(super) fn ids_left(&self) -> Option<(i64, i64)> {
         self.held.as_ref().map(|held| (held.next_task_id, held.end_task_id() - 1))
     }
 

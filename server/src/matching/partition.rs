@@ -39,21 +39,15 @@ pub(super) struct Partition {
     loaded: Notify,
 }
 
-/// How a task was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What became of a task that was added.
+#[derive(Debug)]
 pub(super) enum Added {
     /// A poller has it, and history knows.
     Matched,
     /// It waits in the backlog.
     Spooled,
-}
-
-/// Why a task was not taken.
-#[derive(Debug)]
-pub(super) enum AddError {
-    /// This partition is unloaded, or being so: load it again.
+    /// Nothing: this partition is unloaded, or being so, and must be loaded again.
     Closed(Task),
-    Failed(ServiceError),
 }
 
 /// How a poll ended.
@@ -84,21 +78,21 @@ impl Partition {
     }
 
     /// Gives the task to a poller, or keeps it. Done only when it cannot be lost any more.
-    pub(super) async fn add(self: &Arc<Self>, mut task: Task) -> Result<Added, AddError> {
-        self.state().count_added(self.now());
+    pub(super) async fn add(self: &Arc<Self>, mut task: Task) -> Result<Added, ServiceError> {
+        self.state().rates.added.count(self.now());
         loop {
             match self.offer(task)? {
                 Offered::Handed(verdict) => match verdict.await {
                     Ok(Verdict::Settled) => return Ok(Added::Matched),
-                    Ok(Verdict::Failed(error)) => return Err(AddError::Failed(error)),
+                    Ok(Verdict::Failed(error)) => return Err(error),
                     Ok(Verdict::Returned(returned)) => task = returned,
-                    Err(_) => return Err(AddError::Failed(lost_touch())),
+                    Err(_) => return Err(lost_touch()),
                 },
                 Offered::Kept => return Ok(Added::Spooled),
                 Offered::Waiting(written) => {
-                    let outcome = written.await.unwrap_or_else(|_| Err(lost_touch()));
-                    return outcome.map(|()| Added::Spooled).map_err(AddError::Failed);
+                    return written.await.unwrap_or_else(|_| Err(lost_touch())).map(|()| Added::Spooled);
                 }
+                Offered::Closed(returned) => return Ok(Added::Closed(returned)),
             }
         }
     }
@@ -112,7 +106,7 @@ impl Partition {
     ) -> Polled {
         let (sender, mut receiver) = oneshot::channel();
         let Some(key) = self.state().add_poller(sender, poller, self.now()) else { return Polled::Closed };
-        let _waiting = WaitingPoller { partition: self, key, poller };
+        let mut waiting = WaitingPoller { partition: self, key, poller, has_left: false };
         self.match_all();
         tokio::select! {
             biased;
@@ -123,7 +117,10 @@ impl Partition {
                 receiver.try_recv().map_or(Polled::Empty, Polled::Task)
             }
             // A task that was sent in this very moment drops out of the channel and is given back.
-            _ = cancelled => Polled::Empty,
+            _ = cancelled => {
+                waiting.has_left = true;
+                Polled::Empty
+            }
         }
     }
 
@@ -165,11 +162,11 @@ impl Partition {
     }
 
     pub(super) fn unused_token(&self) {
-        self.state().give_back_token();
+        self.state().rates.limit.give_back();
     }
 
     pub(super) fn dispatched(&self) {
-        self.state().count_dispatched(self.now());
+        self.state().rates.dispatched.count(self.now());
     }
 
     /// Tasks in memory that another poll could have at once.
@@ -215,20 +212,20 @@ impl Partition {
         }
     }
 
-    fn offer(self: &Arc<Self>, task: Task) -> Result<Offered, AddError> {
+    fn offer(self: &Arc<Self>, task: Task) -> Result<Offered, ServiceError> {
         let now = self.now();
-        let offered = {
-            let mut state = self.state();
-            if !state.is_open() {
-                return Err(AddError::Closed(task));
-            }
-            if self.key.kind == Kind::Sticky && !state.is_polled_within(STICKY_WORKER_GONE_AFTER, now) {
-                return Err(AddError::Failed(ServiceError::StickyWorkerUnavailable));
-            }
-            state.offer(self, task, now)
-        };
-        self.wake.notify_one();
-        offered.map_err(AddError::Failed)
+        let mut state = self.state();
+        if !state.is_open() {
+            return Ok(Offered::Closed(task));
+        }
+        if self.key.kind == Kind::Sticky && !state.is_polled_within(STICKY_WORKER_GONE_AFTER, now) {
+            return Err(ServiceError::StickyWorkerUnavailable);
+        }
+        let offered = state.offer(self, task, now)?;
+        if state.has_spooled() || state.rates.is_throttled() {
+            self.wake.notify_one();
+        }
+        Ok(offered)
     }
 }
 
@@ -237,11 +234,19 @@ struct WaitingPoller<'a> {
     partition: &'a Partition,
     key: PollerKey,
     poller: &'a Poller,
+    /// Told to end, and not to come back.
+    has_left: bool,
 }
 
 impl Drop for WaitingPoller<'_> {
     fn drop(&mut self) {
-        self.partition.state().remove_poller(self.key, self.poller, self.partition.now());
+        let mut state = self.partition.state();
+        state.remove_poller(self.key, self.partition.now());
+        if self.has_left {
+            state.pollers.left(&self.poller.identity);
+        } else {
+            state.pollers.saw(self.poller, self.partition.now());
+        }
     }
 }
 

@@ -45,6 +45,12 @@ impl PollerHistory {
         self.seen.insert(poller.identity.clone(), (now, poller.clone()));
     }
 
+    /// It said that it will not come back.
+    pub(super) fn left(&mut self, identity: &str) {
+        self.seen.remove(identity);
+        self.last_seen_at = self.seen.values().map(|(at, _)| *at).max();
+    }
+
     pub(super) fn has_seen_within(&self, span: Duration, now: Timestamp) -> bool {
         self.last_seen_at.is_some_and(|at| now.since(at) < span)
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::config::MatchingConfig;
 use super::describe;
 use super::dispatch::Dispatched;
-use super::partition::{AddError, Added, Partition, Polled};
+use super::partition::{Added, Partition, Polled};
 use super::pollers::Poller;
 use super::polls::{OutstandingPoll, Polls};
 use super::queues::Queues;
@@ -70,10 +70,10 @@ impl Service {
         };
         let mut task = Task::from_request(request, self.env.now())?;
         for _ in 0..ADD_TRIES {
-            match self.partition_for_task(&key)?.add(task).await {
-                Ok(added) => return Ok(request::AddTaskResponse { sync_match: added == Added::Matched }),
-                Err(AddError::Failed(error)) => return Err(error),
-                Err(AddError::Closed(returned)) => task = returned,
+            match self.partition_for_task(&key)?.add(task).await? {
+                Added::Matched => return Ok(request::AddTaskResponse { sync_match: true }),
+                Added::Spooled => return Ok(request::AddTaskResponse { sync_match: false }),
+                Added::Closed(returned) => task = returned,
             }
         }
         Err(ServiceError::Unavailable(format!("task queue {:?} is being unloaded", key.name)))

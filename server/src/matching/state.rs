@@ -9,10 +9,10 @@ use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedS
 use tokio::sync::oneshot;
 use workflow::Timestamp;
 
-use super::backlog::{Backlog, Limits, Placement};
+use super::backlog::{Backlog, Limits};
 use super::config::MatchingConfig;
 use super::dispatch::{Dispatched, Origin, Verdict};
-use super::matcher::{Matcher, PollerKey, Position, Rank};
+use super::matcher::{Matcher, PollerKey, Priority, Rank};
 use super::partition::Partition;
 use super::pollers::{Poller, PollerHistory};
 use super::rate::{Meter, RateLimit};
@@ -31,10 +31,8 @@ pub(super) struct State {
     put_off: BTreeMap<(Timestamp, Rank), Task>,
     pub(super) pollers: PollerHistory,
     pub(super) rates: Rates,
-    /// Ids that the next tasks may be given: first and last.
-    pub(super) task_id_block: Option<(i64, i64)>,
-    /// The place of the next task that is kept in memory only.
-    next_in_memory: i64,
+    /// `None` while the keeper is at work: it looks at everything before it sleeps.
+    keeper: Option<Sleep>,
     touched_at: Timestamp,
     finished_at: Timestamp,
 }
@@ -47,6 +45,13 @@ pub(super) enum Phase {
     /// To be closed once what waits is written.
     Draining,
     Closed,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sleep {
+    wakes_at: Timestamp,
+    /// It asks nothing of the store before.
+    store_at: Timestamp,
 }
 
 pub(super) struct Rates {
@@ -64,6 +69,14 @@ pub(super) enum Offered {
     Kept,
     /// To be written; the keeper answers.
     Waiting(oneshot::Receiver<Result<(), ServiceError>>),
+    /// Nothing is taken any more.
+    Closed(Task),
+}
+
+/// What became of the attempt to give a task to a poller at once.
+enum HandOver {
+    Done(oneshot::Receiver<Verdict>),
+    NoPoller(Task),
 }
 
 pub(super) struct Unwritten {
@@ -103,8 +116,7 @@ impl State {
             put_off: BTreeMap::new(),
             pollers: PollerHistory::default(),
             rates: Rates { limit: RateLimit::none(now), throttled_until: None, added, dispatched },
-            task_id_block: None,
-            next_in_memory: 1,
+            keeper: None,
             touched_at: now,
             finished_at: now,
         }
@@ -149,8 +161,8 @@ impl State {
     ) -> Result<Offered, ServiceError> {
         self.touched_at = now;
         let task = match self.hand_over(partition, task, now) {
-            Ok(verdict) => return Ok(Offered::Handed(verdict)),
-            Err(task) => task,
+            HandOver::Done(verdict) => return Ok(Offered::Handed(verdict)),
+            HandOver::NoPoller(task) => task,
         };
         match self.kind {
             Kind::Normal => self.spool(task),
@@ -174,9 +186,8 @@ impl State {
         Some(self.matcher.add_poller(sender))
     }
 
-    pub(super) fn remove_poller(&mut self, key: PollerKey, poller: &Poller, now: Timestamp) {
+    pub(super) fn remove_poller(&mut self, key: PollerKey, now: Timestamp) {
         self.touched_at = now;
-        self.pollers.saw(poller, now);
         self.matcher.remove_poller(key);
     }
 
@@ -192,8 +203,8 @@ impl State {
             let dispatched = Dispatched::new(Arc::clone(partition), task, Origin::Backlog(rank));
             // The poll ended in this very moment: its place is gone, the task stays.
             if let Err(unsent) = poller.send(dispatched) {
-                self.matcher.add_task(rank, unsent.reclaim().0);
-                self.give_back_token();
+                self.matcher.add_task(rank, unsent.reclaim());
+                self.rates.limit.give_back();
             }
         }
     }
@@ -208,10 +219,9 @@ impl State {
         }
     }
 
-    /// Whether the keeper would find something to do, or a moment to wait for that it does not know of.
+    /// Whether something is to be done before the keeper would wake by itself.
     pub(super) fn wants_keeper(&self, now: Timestamp) -> bool {
-        let is_throttled = self.rates.is_throttled();
-        is_throttled || self.backlog.next_read().is_some() || self.backlog.n_unsaved() == 1 || self.is_checkpoint_due(now)
+        self.keeper.is_some_and(|keeper| self.next_moment(now, keeper.store_at) < keeper.wakes_at)
     }
 
     pub(super) fn give_back(&mut self, rank: Rank, task: Task) {
@@ -241,6 +251,11 @@ impl State {
         self.matcher.add_task(rank, task);
     }
 
+    pub(super) fn take_all_spooled(&mut self) -> Vec<Unwritten> {
+        self.spool.drain(..).collect()
+    }
+
+    /// As many as are written at once.
     pub(super) fn take_spooled(&mut self) -> Vec<Unwritten> {
         let n = self.spool.len().min(self.config.spool_batch.max(1));
         self.spool.drain(..n).collect()
@@ -251,40 +266,37 @@ impl State {
     }
 
     pub(super) fn is_checkpoint_due(&self, now: Timestamp) -> bool {
-        let n_unsaved = self.backlog.n_unsaved();
-        n_unsaved >= self.config.checkpoint_acks.max(1) || (n_unsaved > 0 && self.quiet_at() <= now)
+        self.checkpoint_at().is_some_and(|at| at <= now)
     }
 
     pub(super) fn is_idle(&self, now: Timestamp) -> bool {
         self.matcher.n_pollers() == 0 && self.spool.is_empty() && self.idle_at() <= now
     }
 
-    /// The next moment at which the keeper has something to do, if nothing happens before. It asks nothing of the store
-    /// before `store_at`.
-    pub(super) fn next_moment(&self, now: Timestamp, store_at: Timestamp) -> Timestamp {
+    /// The keeper has nothing to do now, and asks nothing of the store before `store_at`. When it will look again.
+    pub(super) fn keeper_sleeps(&mut self, now: Timestamp, store_at: Timestamp) -> Timestamp {
+        let wakes_at = self.next_moment(now, store_at);
+        self.keeper = Some(Sleep { wakes_at, store_at });
+        wakes_at
+    }
+
+    pub(super) fn keeper_wakes(&mut self) {
+        self.keeper = None;
+    }
+
+    /// The next moment at which the keeper has something to do, if nothing happens before.
+    fn next_moment(&self, now: Timestamp, store_at: Timestamp) -> Timestamp {
         // Who waits keeps the queue loaded, and nobody wakes the keeper when he leaves: so it looks again later.
         let idle_at = if self.matcher.n_pollers() > 0 { now + self.config.idle_unload() } else { self.idle_at() };
-        let checkpoint_at = (self.backlog.n_unsaved() > 0).then(|| self.quiet_at().max(store_at));
+        let checkpoint_at = self.checkpoint_at().map(|at| at.max(store_at));
         let read_at = self.backlog.next_read().map(|_| store_at);
         let put_off_until = self.put_off.first_key_value().map(|((until, _), _)| *until);
         let moments = [checkpoint_at, read_at, put_off_until, self.rates.throttled_until];
         moments.into_iter().flatten().fold(idle_at, Timestamp::min)
     }
 
-    pub(super) fn give_back_token(&mut self) {
-        self.rates.limit.give_back();
-    }
-
-    pub(super) fn count_added(&mut self, now: Timestamp) {
-        self.rates.added.count(now);
-    }
-
-    pub(super) fn count_dispatched(&mut self, now: Timestamp) {
-        self.rates.dispatched.count(now);
-    }
-
-    /// How long the oldest task of each priority has waited.
-    pub(super) fn backlog_age(&self, priority: super::matcher::Priority, now: Timestamp) -> Duration {
+    /// How long the oldest task of this priority has waited.
+    pub(super) fn backlog_age(&self, priority: Priority, now: Timestamp) -> Duration {
         self.matcher.first_of(priority).map_or(Duration::ZERO, |task| now.since(task.created_at))
     }
 
@@ -297,22 +309,17 @@ impl State {
     }
 
     /// Sync match.
-    fn hand_over(
-        &mut self,
-        partition: &Arc<Partition>,
-        mut task: Task,
-        now: Timestamp,
-    ) -> Result<oneshot::Receiver<Verdict>, Task> {
+    fn hand_over(&mut self, partition: &Arc<Partition>, mut task: Task, now: Timestamp) -> HandOver {
         while self.matcher.has_free_poller() && self.take_token(now) {
             let Some(poller) = self.matcher.take_free_poller() else { break };
             let (sender, verdict) = oneshot::channel();
             match poller.send(Dispatched::new(Arc::clone(partition), task, Origin::Adder(sender))) {
-                Ok(()) => return Ok(verdict),
-                Err(unsent) => task = unsent.reclaim().0,
+                Ok(()) => return HandOver::Done(verdict),
+                Err(unsent) => task = unsent.reclaim(),
             }
-            self.give_back_token();
+            self.rates.limit.give_back();
         }
-        Err(task)
+        HandOver::NoPoller(task)
     }
 
     fn spool(&mut self, task: Task) -> Result<Offered, ServiceError> {
@@ -330,15 +337,8 @@ impl State {
 
     /// In memory only, if history's timer would bring it back after a crash.
     fn keep(&mut self, task: Task) -> Result<Offered, ServiceError> {
-        if task.expires_at.is_none() || self.backlog.n_loaded() >= self.config.backlog_in_memory {
-            return Err(ServiceError::StickyWorkerUnavailable);
-        }
-        let position = Position { pass: 0, task_id: self.next_in_memory };
-        self.next_in_memory += 1;
-        let rank = Rank { priority: task.level(), position };
-        if self.backlog.append(rank) == Placement::Store {
-            return Err(ServiceError::StickyWorkerUnavailable);
-        }
+        let rank = if task.expires_at.is_some() { self.backlog.keep(task.level()) } else { None };
+        let rank = rank.ok_or(ServiceError::StickyWorkerUnavailable)?;
         self.matcher.add_task(rank, task);
         Ok(Offered::Kept)
     }
@@ -355,14 +355,22 @@ impl State {
 
     /// Tasks whose time to start is over go no further; history has noticed by itself.
     fn drop_expired(&mut self, now: Timestamp) {
-        while let Some(rank) = self.matcher.first_task().filter(|(_, task)| task.is_expired(now)).map(|(rank, _)| rank) {
+        while let Some((rank, task)) = self.matcher.first_task() {
+            if !task.is_expired(now) {
+                return;
+            }
             self.matcher.remove_task(rank);
             self.finish(rank, now);
         }
     }
 
-    fn quiet_at(&self) -> Timestamp {
-        self.finished_at + self.config.checkpoint_quiet()
+    /// At once when much is done; when it has become quiet if something is; never if nothing is.
+    fn checkpoint_at(&self) -> Option<Timestamp> {
+        match self.backlog.n_unsaved() {
+            0 => None,
+            n if n >= self.config.checkpoint_acks => Some(self.finished_at),
+            _ => Some(self.finished_at + self.config.checkpoint_quiet()),
+        }
     }
 
     fn idle_at(&self) -> Timestamp {

@@ -1,11 +1,13 @@
 //! From the adder to the poller: sync match, backlog, order, and polls that go away.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::Mutex;
 
-use persistence::engine::Engine;
+use persistence::engine::Partition;
 use persistence::model::Model;
-use tokio::task::yield_now;
+use persistence::table::Value;
+use persistence::tables::TASK_QUEUES;
+use proto::everrow::matching::CancelOutstandingPollRequest;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::Instant;
 
 use super::*;
@@ -78,6 +80,8 @@ async fn a_poll_that_goes_away_while_it_waits_swallows_nothing() {
         });
         yield_now().await;
         polling.abort();
+        // With what it may have got.
+        drop(polling);
         assert!(!adding.await.unwrap().sync_match);
         assert_eq!(take_all(&service).await, [format!("wf-{n}")]);
     }
@@ -186,6 +190,67 @@ async fn a_sticky_task_is_refused_unless_its_worker_polled_lately() {
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(service.add_task(sticky("too late")).await, Err(ServiceError::StickyWorkerUnavailable));
     assert_eq!(counts.statements(), 0, "sticky queues are in memory only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sticky_worker_that_leaves_is_gone_at_once() {
+    let service = service(&engine());
+    let polling = tokio::spawn({
+        let service = Arc::clone(&service);
+        async move {
+            let mut poll = service.begin_poll(queue(Kind::Sticky), poller(), "leaving".into(), None).unwrap();
+            service.next_task(&mut poll).await.unwrap().is_none()
+        }
+    });
+    yield_now().await;
+    let cancel = CancelOutstandingPollRequest { poller_id: "leaving".into(), ..Default::default() };
+    service.cancel_outstanding_poll(cancel).await.unwrap();
+    assert!(polling.await.unwrap());
+    assert_eq!(service.add_task(sticky("wf")).await, Err(ServiceError::StickyWorkerUnavailable));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn under_contention_every_task_reaches_a_worker() {
+    const TASKS: usize = 2000;
+    let model = Model::new();
+    let engine: Arc<dyn Engine> = model.clone();
+    let service = service(&engine);
+    let left = Arc::new(Mutex::new(names(0..TASKS)));
+    let mut pollers = JoinSet::new();
+    for seed in 0..8_u64 {
+        let (service, left) = (Arc::clone(&service), Arc::clone(&left));
+        pollers.spawn(async move {
+            let mut turn = seed;
+            while !left.lock().unwrap().is_empty() {
+                turn += 1;
+                // Some polls are broken off while they wait, some with the task in hand, some starts fail.
+                let patience = Duration::from_micros(50 * (turn % 40));
+                let Ok(Some(dispatched)) = tokio::time::timeout(patience, poll(&service, Kind::Normal)).await else {
+                    continue;
+                };
+                match turn % 16 {
+                    0..4 => drop(dispatched),
+                    4 => assert_eq!(dispatched.settle(unavailable()).unwrap(), None),
+                    _ => {
+                        left.lock().unwrap().remove(&dispatched.task().workflow_id);
+                        dispatched.settle(Ok(())).unwrap();
+                    }
+                }
+            }
+        });
+    }
+    let mut adders = JoinSet::new();
+    for name in names(0..TASKS) {
+        let service = Arc::clone(&service);
+        adders.spawn(async move { while service.add_task(request(&name)).await.is_err() {} });
+    }
+    adders.join_all().await;
+    pollers.join_all().await;
+    service.shutdown().await;
+    let name = Value::from("orders");
+    let key = vec![Value::from(NAMESPACE), name, Value::from(i32::from(TaskQueueType::Activity))];
+    let (_, rows) = model.dump(&Partition::new(&TASK_QUEUES, key));
+    assert_eq!(rows.len(), 0, "the store has forgotten what was started");
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,8 +136,7 @@ async fn an_append_with_any_outcome_is_acknowledged_only_if_it_lasts() {
         add_until_taken(&service, "third").await;
         drop(service);
 
-        let expected: &[&str] =
-            if added.is_ok() { &["first", "second", "third"] } else { &["first", "third"] };
+        let expected: &[&str] = if added.is_ok() { &["first", "second", "third"] } else { &["first", "third"] };
         assert_eq!(take_all(&super::service(&engine)).await, expected, "{fault:?}");
     }
 }
