@@ -128,10 +128,9 @@ pub(crate) fn merge(fields: &mut HashMap<String, Payload>, upsert: &HashMap<Stri
     }
 }
 
-/// What the data converters of the SDKs write for null and for an empty list.
+/// What data converters write for nothing: no data, a null, or, long ago, an empty list.
 pub(crate) fn is_null(value: &Payload) -> bool {
-    let encoding = value.metadata.get("encoding").map_or(&[][..], AsRef::as_ref);
-    (encoding == b"binary/null" && value.data.is_empty()) || (encoding == b"json/plain" && value.data == "[]")
+    value.data.is_empty() || value.data == "null" || value.data == "[]"
 }
 
 fn fields_size(fields: &HashMap<String, Payload>) -> usize {

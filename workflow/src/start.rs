@@ -191,10 +191,11 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
         workflow_execution_expiration_time: chain.execution_expires_at.map(Into::into),
         cron_schedule: start.cron_schedule,
         first_workflow_task_backoff: Some(to_proto(chain.backoff)),
-        memo: start.memo.map(|memo| Memo { fields: without_nulls(memo.fields) }),
+        memo: start.memo.and_then(|memo| without_nulls(memo.fields)).map(|fields| Memo { fields }),
         search_attributes: start
             .search_attributes
-            .map(|attributes| SearchAttributes { indexed_fields: without_nulls(attributes.indexed_fields) }),
+            .and_then(|attributes| without_nulls(attributes.indexed_fields))
+            .map(|indexed_fields| SearchAttributes { indexed_fields }),
         header: start.header,
         workflow_id: key.workflow_id.to_string(),
         priority: start.priority,
@@ -205,9 +206,10 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
     Entry { links: start.links, annotation, ..what.into() }
 }
 
-fn without_nulls(mut fields: HashMap<String, Payload>) -> HashMap<String, Payload> {
+/// `None` if nothing is left.
+fn without_nulls(mut fields: HashMap<String, Payload>) -> Option<HashMap<String, Payload>> {
     fields.retain(|_, value| !properties::is_null(value));
-    fields
+    (!fields.is_empty()).then_some(fields)
 }
 
 /// A run is not longer than its chain.

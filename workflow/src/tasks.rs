@@ -1,4 +1,4 @@
-//! Queue tasks: what must be done after a commit, and which of them a new state needs.
+//! Queue tasks: what must be done after a commit. Each is asked for where it is decided on; here is only what they are.
 
 use crate::ids::EventId;
 use crate::time::Timestamp;

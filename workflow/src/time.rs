@@ -60,7 +60,7 @@ pub(crate) fn to_proto(span: Duration) -> prost_types::Duration {
 pub(crate) fn parse_span(span: Option<&prost_types::Duration>) -> Result<Duration, &'static str> {
     let Some(span) = span else { return Ok(Duration::ZERO) };
     if (span.seconds > 0 && span.nanos < 0) || (span.seconds < 0 && span.nanos > 0) {
-        return Err("duration seconds and nanos have different signs");
+        return Err("duration has seconds and nanos with different signs");
     }
     if span.seconds < 0 || span.nanos < 0 {
         return Err("negative duration");

@@ -21,14 +21,20 @@ use crate::run::{
     sticky,
 };
 
-const SEEDS: u64 = 120;
+/// In every test run; `EVERROW_WALKS` asks for more.
+const WALKS: u64 = 120;
 const STEPS: usize = 250;
+
+fn n_walks() -> u64 {
+    let asked_for = std::env::var("EVERROW_WALKS").ok();
+    asked_for.map_or(WALKS, |text| text.parse().expect("EVERROW_WALKS is a number"))
+}
 
 #[test]
 fn replay_gives_the_state_again_on_random_walks() {
     let mut n_changed = 0;
     let mut seen = BTreeSet::new();
-    for seed in 0..SEEDS {
+    for seed in 0..n_walks() {
         let walk = std::panic::catch_unwind(|| walk(seed));
         match walk {
             Ok(walk) => {
@@ -42,7 +48,7 @@ fn replay_gives_the_state_again_on_random_walks() {
         }
     }
     // Else the walks prove little: most inputs would have been refused.
-    assert!(n_changed > SEEDS as usize * STEPS / 3, "only {n_changed} transitions");
+    assert!(n_changed > n_walks() as usize * STEPS / 3, "only {n_changed} transitions");
     let missed: Vec<&str> = RECORDED.into_iter().filter(|event| !seen.contains(*event)).collect();
     assert!(missed.is_empty(), "no walk recorded {missed:?}");
 }
