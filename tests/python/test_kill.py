@@ -44,6 +44,8 @@ FINISHED_BETWEEN_KILLS = 15
 DELAY_MIN_S, DELAY_MAX_S = 0.1, 2.0
 # An order's timer runs out around the time when its group's turn comes.
 PAUSE_PER_GROUP_MS = 3_000
+# A pause of nothing is no timer.
+PAUSE_MIN_MS = 10
 RETRY_MAX_MS = 1_000
 # What a killed server took with it is noticed after these.
 ATTEMPT_TIMEOUT_S = 8.0
@@ -200,7 +202,7 @@ async def check(order: Finished, warehouse: Warehouse) -> Record:
 def new_order(number: int, chance: random.Random) -> Order:
     return Order(
         key=f"order-{number}",
-        pause_ms=chance.randrange(PAUSE_PER_GROUP_MS * (1 + number // GROUP)),
+        pause_ms=chance.randrange(PAUSE_MIN_MS, PAUSE_PER_GROUP_MS * (1 + number // GROUP)),
         retry_ms=chance.randrange(50, RETRY_MAX_MS),
         attempt_timeout_s=ATTEMPT_TIMEOUT_S,
         heartbeat_timeout_s=HEARTBEAT_TIMEOUT_S,
