@@ -227,3 +227,6 @@ fn initial_record(name: &str, retention_seconds: i64, cluster: &str) -> record::
         ..record::Namespace::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

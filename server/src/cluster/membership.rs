@@ -118,3 +118,6 @@ impl Heartbeat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

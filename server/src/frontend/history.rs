@@ -26,15 +26,22 @@ pub(super) async fn get(
     if checked.history_event_filter_type() == HistoryEventFilterType::Unspecified {
         checked.set_history_event_filter_type(HistoryEventFilterType::AllEvent);
     }
-    let nothing_yet = nothing_yet(&checked);
+    let (waits, nothing_yet) = (checked.wait_new_event, nothing_yet(&checked));
     let ask =
         request::GetWorkflowExecutionHistoryRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     let read = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.get_workflow_execution_history(ask.clone()).await
     });
-    match (nothing_yet, patience(call.deadline)) {
-        (Some(empty), Some(patience)) => tokio::time::timeout(patience, read).await.unwrap_or(Ok(empty)),
-        (None, _) | (_, None) => read.await,
+    if !waits {
+        return read.await;
+    }
+    tokio::select! {
+        biased;
+        answer = read => answer,
+        () = almost(call.deadline), if nothing_yet.is_some() => Ok(nothing_yet.unwrap_or_default()),
+        () = frontend.polls.closed() => {
+            nothing_yet.ok_or_else(|| ServiceError::Unavailable("the node is shutting down".into()))
+        }
     }
 }
 
@@ -70,6 +77,10 @@ fn nothing_yet(
     })
 }
 
-fn patience(deadline: Deadline) -> Option<Duration> {
-    deadline.remaining().map(|left| left.saturating_sub(TAIL_ROOM))
+/// Waits until the caller is about to give up; for ever if it never does.
+async fn almost(deadline: Deadline) {
+    match deadline.remaining() {
+        Some(left) => tokio::time::sleep(left.saturating_sub(TAIL_ROOM)).await,
+        None => std::future::pending().await,
+    }
 }

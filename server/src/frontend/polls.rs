@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use workflow::NamespaceId;
 
 /// All polls that wait on this node. There are as many as matching lets wait.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct OutstandingPolls {
     board: Arc<Mutex<Board>>,
+    /// The node shuts down: nobody waits any more.
+    is_closed: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct Board {
     polls: HashMap<u64, (Poller, Arc<Notify>)>,
     n_begun: u64,
-    /// The node shuts down: nobody waits any more.
-    is_closed: bool,
 }
 
 /// Who polls for what.
@@ -41,7 +41,7 @@ impl OutstandingPolls {
     pub(crate) fn begin(&self, poller: Poller) -> Option<Ticket> {
         let released = Arc::new(Notify::new());
         let mut board = self.board();
-        if board.is_closed {
+        if *self.is_closed.borrow() {
             return None;
         }
         board.n_begun += 1;
@@ -60,12 +60,28 @@ impl OutstandingPolls {
 
     /// Releases all, and lets nobody in any more.
     pub(crate) fn close(&self) {
-        self.board().is_closed = true;
+        // Under the lock, so that no poll begins unseen between the two.
+        let board = self.board();
+        self.is_closed.send_replace(true);
+        drop(board);
         self.release(|_| true);
+    }
+
+    /// Waits until nobody may wait any more.
+    pub(crate) async fn closed(&self) {
+        let mut is_closed = self.is_closed.subscribe();
+        // The sender is ours, so this ends with the close and not with an error.
+        let _ = is_closed.wait_for(|is_closed| *is_closed).await;
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().expect("nobody panics while holding the board")
+    }
+}
+
+impl Default for OutstandingPolls {
+    fn default() -> Self {
+        Self { board: Arc::default(), is_closed: watch::Sender::new(false) }
     }
 }
 

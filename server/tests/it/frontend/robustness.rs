@@ -54,7 +54,7 @@ impl Decoder for Raw {
 
 /// Every RPC of the public services.
 fn all_methods() -> Vec<String> {
-    let files = FileDescriptorSet::decode(proto::DESCRIPTORS).unwrap().file;
+    let files = FileDescriptorSet::decode(proto::DESCRIPTORS).expect("our own descriptors").file;
     let services = files.iter().filter(|file| file.package().starts_with("temporal.api.")).flat_map(|file| {
         file.service.iter().map(move |service| (format!("{}.{}", file.package(), service.name()), &service.method))
     });
@@ -66,7 +66,7 @@ fn all_methods() -> Vec<String> {
 async fn send(channel: &Channel, method: &str, body: Bytes) -> Result<(), Status> {
     let mut grpc = Grpc::new(channel.clone());
     grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
-    let path: PathAndQuery = method.parse().unwrap();
+    let path: PathAndQuery = method.parse().expect("a path");
     let request: Request<Bytes> = within(std::time::Duration::from_secs(20), body);
     grpc.unary(request, path, Raw).await.map(|_| ())
 }

@@ -12,7 +12,8 @@ use crate::given::{Given, NAMESPACE, a_node, refused, register};
 
 async fn namespace_id(given: &Given, name: &str) -> String {
     let request = public::DescribeNamespaceRequest { namespace: name.into(), ..Default::default() };
-    given.client().describe_namespace(request).await.unwrap().into_inner().namespace_info.unwrap().id
+    let described = given.client().describe_namespace(request).await.expect("it is there").into_inner();
+    described.namespace_info.expect("it is described").id
 }
 
 fn forged(namespace_id: String) -> TaskToken {
