@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
-use workflow::{ChangedItems, ExecutionKey, ExecutionState, Task};
+use workflow::{ChangedItems, ExecutionKey, ExecutionState, Task, Timestamp};
 
 use super::cache::{CurrentSlot, Slot};
 use super::config::HistoryConfig;
@@ -29,7 +29,11 @@ const TRIES_MAX: u32 = 12;
 const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
-/// What one caller wants to be durable: one run, or two that change together.
+/// A lease that was seen to hold so recently need not be looked at before a read is answered.
+const LEASE_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// What one caller wants to be durable: one run, or two that change together; or nothing, to see that the lease holds.
+#[derive(Default)]
 pub(crate) struct Submission {
     pub(crate) runs: Vec<RunCommit>,
     pub(crate) current: Option<CurrentCommit>,
@@ -68,9 +72,11 @@ pub(crate) enum Closed {
 }
 
 /// What is durable so far.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Progress {
     durable: u64,
+    /// When a commit last showed that the lease holds.
+    lease_seen_at: Timestamp,
     closed: Option<Closed>,
 }
 
@@ -107,6 +113,23 @@ impl Committer {
         if seen.durable >= submission { Ok(()) } else { Err(seen.closed.clone().unwrap_or(Closed::Shutdown)) }
     }
 
+    /// As `durable`, for an answer that others act upon though no commit of its own vouches for it: an owner that was
+    /// deposed without noticing must not refuse what its successor would grant. Costs a place in the next commit.
+    pub(crate) async fn confirmed(&self) -> Result<(), Closed> {
+        let permit = self.reserve().await?;
+        // Whatever was submitted before is durable when this is.
+        let nothing = self.submit(permit, Submission::default());
+        self.durable(nothing).await
+    }
+
+    /// As `durable`, for a plain read: what is told may be old by `LEASE_AGE_MAX` at most if the lease was lost.
+    pub(crate) async fn confirmed_lately(&self, submission: u64, now: Timestamp) -> Result<(), Closed> {
+        self.durable(submission).await?;
+        self.check_open()?;
+        let seen_at = self.progress.borrow().lease_seen_at;
+        if now.since(seen_at) <= LEASE_AGE_MAX { Ok(()) } else { self.confirmed().await }
+    }
+
     /// Returns when the shard has stopped committing.
     pub(crate) async fn ended(&self) -> Closed {
         let mut progress = self.progress.subscribe();
@@ -118,7 +141,7 @@ impl Committer {
         self.progress.borrow().closed.is_none()
     }
 
-    pub(crate) fn check_open(&self) -> Result<(), Closed> {
+    fn check_open(&self) -> Result<(), Closed> {
         self.progress.borrow().closed.clone().map_or(Ok(()), Err)
     }
 
@@ -151,7 +174,7 @@ impl CommitLoop {
     /// Runs until the shard is closed: by `stop`, or because the lease or the store is lost.
     pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> (Committer, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(self.config.waiting_transitions);
-        let (progress, _) = watch::channel(Progress::default());
+        let (progress, _) = watch::channel(Progress { durable: 0, lease_seen_at: self.env.now(), closed: None });
         let task = tokio::spawn(self.run(receiver, progress.clone(), stop));
         (Committer { sender, submitted: Mutex::new(0), progress }, task)
     }
@@ -167,7 +190,10 @@ impl CommitLoop {
             let count = gathered.submissions.len() as u64;
             match self.commit(gathered.submissions).await {
                 Ok(runs) => {
-                    progress.send_modify(|progress| progress.durable += count);
+                    progress.send_modify(|progress| {
+                        progress.durable += count;
+                        progress.lease_seen_at = self.env.now();
+                    });
                     runs.iter().for_each(|key| self.waiters.wake(key));
                 }
                 Err(closed) => break closed,
@@ -217,8 +243,9 @@ impl CommitLoop {
             appended.map_err(|error| Closed::GivenUp(error.to_string()))?;
         }
         let runs = submissions.iter().flat_map(|submission| &submission.runs).map(|run| run.state.key.clone()).collect();
+        let is_asked_for = !submissions.is_empty();
         let (mut commit, held) = self.prepare(submissions);
-        if commit.is_empty() {
+        if commit.is_empty() && !is_asked_for {
             return Ok(runs);
         }
         self.write(&mut commit).await?;

@@ -262,7 +262,13 @@ impl Service {
             Some(run_id) => run_id,
             None => {
                 let current = shard.find_current(target.namespace_id, &target.workflow_id).await?;
-                current.ok_or_else(|| ServiceError::execution_not_found(&target.workflow_id, ""))?.run_id
+                match current {
+                    Some(current) => current.run_id,
+                    None => {
+                        shard.committer.confirmed().await.map_err(TransactError::from)?;
+                        return Err(ServiceError::execution_not_found(&target.workflow_id, ""));
+                    }
+                }
             }
         };
         Ok((shard, target.key(run_id)))

@@ -166,11 +166,8 @@ impl Shard {
     async fn existing(&self, request: &StartRequest, run_id: RunId) -> Result<StartedRun, ServiceError> {
         let key = request.key(run_id);
         let slot = self.slots.run(&key);
-        let (state, submitted) = {
-            let mut execution = slot.execution.lock().await;
-            (self.load(&key, &mut execution).await?, execution.submitted)
-        };
-        self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        let state = self.load(&key, &mut *slot.execution.lock().await).await?;
+        self.committer.confirmed().await.map_err(TransactError::from)?;
         let first_run_id = state.started.first_run_id;
         Ok(StartedRun { run_id, first_run_id, status: state.status, is_new: false })
     }

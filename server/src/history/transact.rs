@@ -40,6 +40,7 @@ pub(crate) enum TransactError {
 impl Shard {
     /// Lets something happen to a run.
     pub(crate) async fn transact(&self, key: &ExecutionKey, input: Input) -> Result<Reply, TransactError> {
+        let is_timer = matches!(input, Input::Due(_));
         let permit = self.committer.reserve().await?;
         let slot = self.slots.run(key);
         let (submitted, outcome) = {
@@ -50,14 +51,19 @@ impl Shard {
                 Ok(Decision::Changed(next)) => {
                     let (reply, submission) = self.keep(&slot, &mut execution, *next);
                     execution.submitted = self.committer.submit(permit, submission);
-                    (execution.submitted, Ok(reply))
+                    (Some(execution.submitted), Ok(reply))
                 }
-                Ok(Decision::Unchanged(reply)) => (execution.submitted, Ok(reply)),
-                Err(rejection) => (execution.submitted, Err(rejection)),
+                Ok(Decision::Unchanged(reply)) => (None, Ok(reply)),
+                Err(rejection) => (None, Err(rejection)),
             }
         };
-        // Also what changed nothing was decided on a state that must first be durable.
-        self.committer.durable(submitted).await?;
+        match submitted {
+            Some(submitted) => self.committer.durable(submitted).await?,
+            // What changes nothing is still told of a state, which must be durable and not another owner's past. Only a
+            // timer that found nothing to do tells nobody.
+            None if is_timer => {}
+            None => self.committer.confirmed().await?,
+        }
         Ok(outcome?)
     }
 

@@ -51,9 +51,11 @@ fn proper_signal_with_start() -> public::SignalWithStartWorkflowExecutionRequest
     }
 }
 
-/// Each case changes a proper request; the expected error is the whole message.
+/// The whole message that is expected, and what is done to a proper request to earn it.
+type Case<'a, R> = (&'a str, &'a dyn Fn(&mut R));
+
 #[track_caller]
-fn check<R: Clone>(proper: &R, validate: impl Fn(R) -> Result<R, ServiceError>, cases: &[(&str, &dyn Fn(&mut R))]) {
+fn check<R: Clone>(proper: &R, validate: impl Fn(R) -> Result<R, ServiceError>, cases: &[Case<'_, R>]) {
     assert!(validate(proper.clone()).is_ok(), "the proper request passes");
     for (message, spoil) in cases {
         let mut request = proper.clone();
@@ -102,6 +104,16 @@ fn a_start_is_refused_in_the_words_of_the_reference() {
                 (r.cron_schedule, r.workflow_start_delay) = ("* * * * *".into(), seconds(1))
             }),
             ("CronSchedule is not built yet", &|r| r.cron_schedule = "* * * * *".into()),
+        ],
+    );
+}
+
+#[test]
+fn what_comes_with_a_start_is_refused_in_the_words_of_the_reference() {
+    check(
+        &proper_start(),
+        |request| start::start(request, || "generated".into()),
+        &[
             ("RequestId length exceeds limit.", &|r| r.request_id = long()),
             (
                 "Invalid WorkflowIDReusePolicy: WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING cannot be used together \

@@ -25,6 +25,7 @@ pub(super) async fn check(world: &World, sent: &Sent) -> usize {
 fn check_history(workflow_id: &str, events: &[HistoryEvent], sent: &SentTo) {
     let mut signals = BTreeSet::new();
     let mut activities: BTreeMap<i64, bool> = BTreeMap::new();
+    let mut starts: BTreeMap<i64, i64> = BTreeMap::new();
     let mut timers: BTreeMap<i64, bool> = BTreeMap::new();
     let mut tasks: BTreeMap<i64, bool> = BTreeMap::new();
     let close = |open: &mut BTreeMap<i64, bool>, id: i64| {
@@ -43,7 +44,8 @@ fn check_history(workflow_id: &str, events: &[HistoryEvent], sent: &SentTo) {
             }
             Attributes::ActivityTaskCompletedEventAttributes(done) => {
                 close(&mut activities, done.scheduled_event_id);
-                assert_eq!(done.started_event_id, event.event_id - 1, "{workflow_id}: completed without its start");
+                let started = starts.get(&done.started_event_id);
+                assert_eq!(started, Some(&done.scheduled_event_id), "{workflow_id}: completed without its start");
             }
             Attributes::TimerStartedEventAttributes(_) => {
                 timers.insert(event.event_id, false);
@@ -63,6 +65,7 @@ fn check_history(workflow_id: &str, events: &[HistoryEvent], sent: &SentTo) {
             }
             Attributes::ActivityTaskStartedEventAttributes(started) => {
                 assert!(activities.contains_key(&started.scheduled_event_id), "{workflow_id}: an activity from nothing");
+                starts.insert(event.event_id, started.scheduled_event_id);
             }
             Attributes::WorkflowExecutionCompletedEventAttributes(_) => {
                 assert_eq!(event.event_id, events.len() as i64, "{workflow_id}: something came after the end");

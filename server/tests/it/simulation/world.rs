@@ -48,6 +48,13 @@ impl World {
         world
     }
 
+    /// A second history service that wants the same shards; matching is the first one's, which is not in dispute.
+    pub(super) async fn start_rival(&self, model: &Arc<Model>, seed: u64) -> Self {
+        let matching = self.handle.services().matching;
+        let services = Services::start_with(model, seed, |_, _, _| matching);
+        Self { handle: Handle { services: Arc::new(Mutex::new(services)) }, workers: JoinSet::new() }
+    }
+
     pub(super) fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -64,12 +71,17 @@ impl World {
         self
     }
 
-    pub(super) async fn stop(mut self) {
-        self.workers.abort_all();
-        while self.workers.join_next().await.is_some() {}
+    pub(super) async fn stop(self) {
         let services = self.handle.services();
         services.matching.shutdown().await;
-        services.history.shutdown().await;
+        self.stop_history().await;
+    }
+
+    /// For a rival, whose matching belongs to another.
+    pub(super) async fn stop_history(mut self) {
+        self.workers.abort_all();
+        while self.workers.join_next().await.is_some() {}
+        self.handle.services().history.shutdown().await;
     }
 
     /// Waits until every run that was started is closed.
@@ -86,7 +98,11 @@ impl World {
             };
             let patience = std::time::Duration::from_secs(3600);
             let outcome = tokio::time::timeout(patience, closed).await;
-            assert!(outcome.is_ok(), "{workflow_id} is stuck: {:?}", self.describe(workflow_id).await);
+            if outcome.is_err() {
+                let events = self.history(workflow_id).await;
+                let last = &events[events.len().saturating_sub(3)..];
+                panic!("{workflow_id} is stuck: {:?}, last events {last:?}", self.described(workflow_id).await);
+            }
         }
     }
 
@@ -94,6 +110,10 @@ impl World {
         &self,
         workflow_id: &str,
     ) -> proto::temporal::api::workflow::v1::WorkflowExecutionInfo {
+        self.described(workflow_id).await.workflow_execution_info.unwrap()
+    }
+
+    async fn described(&self, workflow_id: &str) -> public::DescribeWorkflowExecutionResponse {
         let request = request::DescribeWorkflowExecutionRequest {
             namespace_id: NAMESPACE_ID.into(),
             request: Some(public::DescribeWorkflowExecutionRequest {
@@ -102,7 +122,7 @@ impl World {
             }),
         };
         let described = self.handle.services().history.describe_workflow_execution(request).await;
-        described.expect("a run that was started can be described").workflow_execution_info.unwrap()
+        described.expect("a run that was started can be described")
     }
 
     pub(super) async fn history(&self, workflow_id: &str) -> Vec<proto::temporal::api::history::v1::HistoryEvent> {
@@ -155,6 +175,16 @@ impl Handle {
 
 impl Services {
     fn start(model: &Arc<Model>, seed: u64) -> Self {
+        Self::start_with(model, seed, |env, peers, stores| {
+            matching::service::Service::new(env, peers, stores.task_queues, Default::default())
+        })
+    }
+
+    fn start_with(
+        model: &Arc<Model>,
+        seed: u64,
+        matching: impl FnOnce(Env, Peers, Stores) -> Arc<matching::service::Service>,
+    ) -> Self {
         let env = Env::simulated(seed);
         let engine: Arc<dyn Engine> = Arc::clone(model) as Arc<dyn Engine>;
         let stores = Stores::new(engine);
@@ -167,7 +197,7 @@ impl Services {
             n_shards: N_SHARDS,
             owner: format!("node-{seed}"),
         });
-        let matching = matching::service::Service::new(env, peers.clone(), stores.task_queues, Default::default());
+        let matching = matching(env, peers.clone(), stores);
         peers.set_history(Arc::clone(&history));
         peers.set_matching(Arc::clone(&matching));
         Self { history, matching }

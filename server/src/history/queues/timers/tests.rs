@@ -49,7 +49,7 @@ fn a_far_timer_is_read_back_before_its_time() {
     assert_eq!(timers.begin_read(at(100)), None);
     let wanted = timers.begin_read(at(86_400 - 300)).expect("it is near now");
     assert_eq!(wanted, Wanted { from: key(600, i64::MIN), before: at(86_400 + 300) });
-    timers.end_read(vec![((at(86_400), 3), 1)], wanted.before, None);
+    timers.end_read(vec![(key(86_400, 3), 1)], wanted.before, None);
     assert_eq!(timers.due(at(86_400)).len(), 1);
 }
 
