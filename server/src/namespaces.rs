@@ -173,18 +173,18 @@ impl NamespaceRegistry {
     /// The newer of what is cached and what was read: a slow reader must not bring back what a change replaced.
     fn keep(&self, stored: StoredNamespace) -> Arc<Namespace> {
         let read = Arc::new(Namespace::from(stored));
-        let newer = |entry: Option<moka::Entry<_, Arc<Namespace>>>| match entry {
-            Some(entry) if entry.value().version > read.version => Op::Nop,
-            Some(_) | None => Op::Put(Arc::clone(&read)),
-        };
         self.missing.invalidate(&read.name);
         self.missing.invalidate(&read.id.to_string());
-        self.by_id.entry(read.id).and_compute_with(newer);
-        let kept = self.by_name.entry(read.name.clone()).and_compute_with(|entry| match entry {
-            Some(entry) if entry.value().version > read.version => Op::Nop,
-            Some(_) | None => Op::Put(Arc::clone(&read)),
-        });
+        self.by_id.entry(read.id).and_compute_with(|entry| newer(entry, &read));
+        let kept = self.by_name.entry(read.name.clone()).and_compute_with(|entry| newer(entry, &read));
         kept.into_entry().map_or(read, moka::Entry::into_value)
+    }
+}
+
+fn newer<K>(cached: Option<moka::Entry<K, Arc<Namespace>>>, read: &Arc<Namespace>) -> Op<Arc<Namespace>> {
+    match cached {
+        Some(cached) if cached.value().version > read.version => Op::Nop,
+        Some(_) | None => Op::Put(Arc::clone(read)),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The same answers by workflow and activity id, for who has no token: each becomes a token that names the activity.
 
-use prost::bytes::Bytes;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
@@ -9,41 +8,24 @@ use super::respond;
 use super::validate::token::{ActivityById, by_id};
 use crate::errors::ServiceError;
 
-/// The parts that all requests by id have.
-struct ById<'a> {
-    namespace: &'a str,
-    workflow_id: &'a str,
-    run_id: &'a str,
-    activity_id: &'a str,
-    identity: &'a str,
-}
-
-impl Frontend {
-    async fn token_by_id(&self, call: ById<'_>) -> Result<Bytes, ServiceError> {
-        let namespace = self.enter(call.namespace).await?;
+/// The requests have the same fields and no type in common.
+macro_rules! token_of {
+    ($frontend:expr, $request:expr) => {
         by_id(ActivityById {
-            namespace_id: namespace.id,
-            workflow_id: call.workflow_id,
-            run_id: call.run_id,
-            activity_id: call.activity_id,
-            identity: call.identity,
-        })
-    }
+            namespace_id: $frontend.enter(&$request.namespace).await?.id,
+            workflow_id: &$request.workflow_id,
+            run_id: &$request.run_id,
+            activity_id: &$request.activity_id,
+            identity: &$request.identity,
+        })?
+    };
 }
 
 pub(super) async fn heartbeat(
     frontend: &Frontend,
     Call { request, deadline }: Call<public::RecordActivityTaskHeartbeatByIdRequest>,
 ) -> Result<public::RecordActivityTaskHeartbeatByIdResponse, ServiceError> {
-    let task_token = frontend
-        .token_by_id(ById {
-            namespace: &request.namespace,
-            workflow_id: &request.workflow_id,
-            run_id: &request.run_id,
-            activity_id: &request.activity_id,
-            identity: &request.identity,
-        })
-        .await?;
+    let task_token = token_of!(frontend, request);
     let request = public::RecordActivityTaskHeartbeatRequest {
         task_token,
         details: request.details,
@@ -63,15 +45,7 @@ pub(super) async fn activity_completed(
     frontend: &Frontend,
     Call { request, deadline }: Call<public::RespondActivityTaskCompletedByIdRequest>,
 ) -> Result<public::RespondActivityTaskCompletedByIdResponse, ServiceError> {
-    let task_token = frontend
-        .token_by_id(ById {
-            namespace: &request.namespace,
-            workflow_id: &request.workflow_id,
-            run_id: &request.run_id,
-            activity_id: &request.activity_id,
-            identity: &request.identity,
-        })
-        .await?;
+    let task_token = token_of!(frontend, request);
     let request = public::RespondActivityTaskCompletedRequest {
         task_token,
         result: request.result,
@@ -87,15 +61,7 @@ pub(super) async fn activity_failed(
     frontend: &Frontend,
     Call { request, deadline }: Call<public::RespondActivityTaskFailedByIdRequest>,
 ) -> Result<public::RespondActivityTaskFailedByIdResponse, ServiceError> {
-    let task_token = frontend
-        .token_by_id(ById {
-            namespace: &request.namespace,
-            workflow_id: &request.workflow_id,
-            run_id: &request.run_id,
-            activity_id: &request.activity_id,
-            identity: &request.identity,
-        })
-        .await?;
+    let task_token = token_of!(frontend, request);
     let request = public::RespondActivityTaskFailedRequest {
         task_token,
         failure: request.failure,
@@ -113,15 +79,7 @@ pub(super) async fn activity_canceled(
     frontend: &Frontend,
     Call { request, deadline }: Call<public::RespondActivityTaskCanceledByIdRequest>,
 ) -> Result<public::RespondActivityTaskCanceledByIdResponse, ServiceError> {
-    let task_token = frontend
-        .token_by_id(ById {
-            namespace: &request.namespace,
-            workflow_id: &request.workflow_id,
-            run_id: &request.run_id,
-            activity_id: &request.activity_id,
-            identity: &request.identity,
-        })
-        .await?;
+    let task_token = token_of!(frontend, request);
     let request = public::RespondActivityTaskCanceledRequest {
         task_token,
         details: request.details,
