@@ -47,12 +47,21 @@ pub struct FrontendConfig {
     pub listen: SocketAddr,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     pub engine: EngineKind,
+    /// The server itself makes and updates the schema on Cassandra when it starts. Off: `everrow schema` does, by hand.
+    pub apply_schema: bool,
     pub embedded: EmbeddedConfig,
     pub cassandra: CqlConfig,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        let (engine, embedded, cassandra) = (EngineKind::default(), EmbeddedConfig::default(), CqlConfig::default());
+        Self { engine, apply_schema: true, embedded, cassandra }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -20,7 +20,9 @@ pub struct Env {
 enum Clock {
     System,
     /// Tokio's clock, which a test may pause and advance, counted from a fixed moment.
-    Simulated { began: Instant },
+    Simulated {
+        began: Instant,
+    },
 }
 
 /// 2023-11-14, so that simulated times look like times.

@@ -26,7 +26,7 @@ pub enum ServiceError {
     #[error("Namespace has invalid state: {}. Must be {}.", state_name(*state), state_names(allowed))]
     NamespaceInvalidState { namespace: String, state: NamespaceState, allowed: Vec<NamespaceState> },
     #[error("{message}")]
-    AlreadyStarted { message: String, start_request_id: String, run_id: String },
+    AlreadyStarted { message: String, start_request_id: String, run_id: String, first_run_id: String },
     #[error("{message}")]
     ResourceExhausted { cause: ResourceExhaustedCause, scope: ResourceExhaustedScope, message: String },
     #[error("{message}")]
@@ -140,11 +140,11 @@ impl ServiceError {
                     allowed_states: allowed.iter().map(|state| (*state).into()).collect(),
                 }))
             }
-            Self::AlreadyStarted { start_request_id, run_id, .. } => {
+            Self::AlreadyStarted { start_request_id, run_id, first_run_id, .. } => {
                 Some(packed(&details::WorkflowExecutionAlreadyStartedFailure {
                     start_request_id: start_request_id.clone(),
                     run_id: run_id.clone(),
-                    ..Default::default()
+                    first_execution_run_id: first_run_id.clone(),
                 }))
             }
             Self::ResourceExhausted { cause, scope, .. } => {

@@ -17,14 +17,14 @@ use tracing::warn;
 
 use crate::cluster::membership::{self, Cluster, Heartbeat, JoinError};
 use crate::cluster::peers::Peers;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, EngineKind};
 use crate::env::Env;
 use crate::errors::ServiceError;
 use crate::frontend::Frontend;
 use crate::namespaces::NamespaceRegistry;
 use crate::{history, matching};
 
-mod engine;
+pub(crate) mod engine;
 mod serving;
 
 /// Calls under way may take so long to end once the node stops; polls end at once.
@@ -73,7 +73,7 @@ impl Node {
         let incoming = serving::bind(config.frontend.listen)?;
         let address =
             incoming.local_addr().map_err(|error| StartError::Listen { address: config.frontend.listen, error })?;
-        let opened = engine::open(&config.store).await?;
+        let opened = engine::open(&config.store, &env).await?;
         let (engine, counts) = Counted::new(opened.engine);
         let stores = Stores::new(engine);
         let failed = |error| StartError::Store { place: opened.place.clone(), error };
@@ -155,6 +155,7 @@ impl Services {
             config: config.history.clone(),
             n_shards: cluster.n_shards,
             owner: address.to_string(),
+            is_store_shared: config.store.engine == EngineKind::Cassandra,
         });
         peers.set_history(Arc::clone(&history));
         Self { peers, history, matching }

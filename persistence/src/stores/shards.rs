@@ -47,11 +47,14 @@ pub struct Acquired {
     /// Of the last commit that was applied; zero if there was none.
     pub commit_id: i64,
     pub shard: ShardRecord,
+    /// Nobody held it: it is new, or its last holder had released it. Otherwise that holder may not know yet.
+    pub was_free: bool,
 }
 
 /// What is kept with the lease. `owner` and `nonce` are those of the claim that took it: a checkpoint keeps them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardRecord {
+    /// Empty: released.
     pub owner: String,
     pub nonce: Uuid,
     /// Transfer tasks up to here are done.
@@ -86,18 +89,20 @@ impl ShardStore {
     pub async fn acquire(&self, shard: ShardId, claim: Claim) -> Result<Acquired, StoreError> {
         let mut tried = None;
         let mut failure = None;
+        let mut was_free = false;
         for _ in 0..TRIES {
             let stored = self.stored(shard).await?;
             if let Some(range_id) = tried.filter(|range_id| stored.is_held(*range_id, &claim)) {
-                return Ok(stored.acquired(range_id));
+                return Ok(stored.acquired(range_id, was_free));
             }
             let range_id = stored.range_id.map_or(RangeId(1), RangeId::next);
+            was_free = stored.is_free();
             failure = self.take(shard, &stored, range_id, &claim).await?;
             tried = Some(range_id);
         }
         let stored = self.stored(shard).await?;
         match tried.filter(|range_id| stored.is_held(*range_id, &claim)) {
-            Some(range_id) => Ok(stored.acquired(range_id)),
+            Some(range_id) => Ok(stored.acquired(range_id, was_free)),
             None => Err(failure.unwrap_or_else(|| StoreError::LeaseLost(shard.to_string()))),
         }
     }
@@ -114,7 +119,7 @@ impl ShardStore {
         for _ in 0..TRIES {
             let stored = self.stored(shard).await?;
             if stored.is_held(range_id, &claim) {
-                return Ok(stored.acquired(range_id));
+                return Ok(stored.acquired(range_id, false));
             }
             if stored.range_id != Some(held) {
                 return Err(StoreError::LeaseLost(shard.to_string()));
@@ -123,7 +128,7 @@ impl ShardStore {
         }
         let stored = self.stored(shard).await?;
         if stored.is_held(range_id, &claim) {
-            return Ok(stored.acquired(range_id));
+            return Ok(stored.acquired(range_id, false));
         }
         Err(failure.unwrap_or_else(|| StoreError::LeaseLost(shard.to_string())))
     }
@@ -183,9 +188,13 @@ impl Stored {
         self.range_id == Some(range_id) && nonce == Some(claim.nonce)
     }
 
-    fn acquired(self, range_id: RangeId) -> Acquired {
+    fn is_free(&self) -> bool {
+        self.shard.as_ref().is_none_or(|shard| shard.owner.is_empty())
+    }
+
+    fn acquired(self, range_id: RangeId, was_free: bool) -> Acquired {
         let shard = self.shard.expect("a lease that is held has a record");
-        Acquired { range_id, commit_id: self.commit_id, shard }
+        Acquired { range_id, commit_id: self.commit_id, shard, was_free }
     }
 }
 

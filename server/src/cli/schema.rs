@@ -1,18 +1,14 @@
 //! `everrow schema`: makes, brings up to date, checks or prints the schema on Cassandra or ScyllaDB.
 
-use std::time::Duration;
-
 use clap::Subcommand;
-use persistence_cql::schema::{self, LockTerms, Report};
+use persistence_cql::schema::{self, Report};
 
 use super::output::say;
 use super::{ConfigFile, Failure, load};
 use crate::config::{Config, EngineKind};
 use crate::env::Env;
+use crate::node::engine::lock_terms;
 use crate::telemetry;
-
-/// Longer than one change of the schema takes on a busy cluster; an applier that dies blocks others for so long.
-const LOCK_HOLDS_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
@@ -51,8 +47,7 @@ pub(super) fn run(action: Action) -> Result<(), Failure> {
 }
 
 async fn change(action: &Action, config: &Config) -> Result<Report, schema::SchemaError> {
-    let env = Env::system();
-    let terms = LockTerms { owner: env.new_uuid(), now_ms: env.now().0 / 1_000_000, holds_for: LOCK_HOLDS_FOR };
+    let terms = lock_terms(&Env::system());
     match action {
         Action::Setup(_) => schema::setup(&config.store.cassandra, &terms).await,
         Action::Update(_) => schema::update(&config.store.cassandra, &terms).await,

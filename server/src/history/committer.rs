@@ -20,17 +20,20 @@ use workflow::{ChangedItems, ExecutionKey, ExecutionState, Task, Timestamp};
 use super::cache::{CurrentSlot, Slot};
 use super::config::HistoryConfig;
 use super::identity::IdClock;
-use super::queues::Queues;
+use super::queues::{Occasion, Queues};
 use super::waiters::Waiters;
 use crate::env::Env;
 
 /// How often a write that certainly failed is tried again before the shard is given up.
 const TRIES_MAX: u32 = 12;
+/// How often a batch that could go lets others run first, to take their submissions along.
+const YIELDS_MAX: u32 = 4;
 const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
-/// A lease that was seen to hold so recently need not be looked at before a read is answered.
-const LEASE_AGE_MAX: Duration = Duration::from_secs(5);
+/// A lease that was seen to hold so recently need not be looked at before a read is answered: whoever takes it from a
+/// holder that may not know waits longer than this before it commits anything.
+pub(crate) const LEASE_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// What one caller wants to be durable: one run, or two that change together; or nothing, to see that the lease holds.
 #[derive(Default)]
@@ -86,6 +89,8 @@ pub(crate) struct Committer {
     /// Also orders the sends: a submission's number is its place in the line.
     submitted: Mutex<u64>,
     progress: watch::Sender<Progress>,
+    /// Otherwise nobody can take the lease: the store is this process's alone.
+    is_store_shared: bool,
 }
 
 /// A place in the line, taken before a decision so that the decision can be kept without waiting.
@@ -116,18 +121,22 @@ impl Committer {
     /// As `durable`, for an answer that others act upon though no commit of its own vouches for it: an owner that was
     /// deposed without noticing must not refuse what its successor would grant. Costs a place in the next commit.
     pub(crate) async fn confirmed(&self) -> Result<(), Closed> {
+        if !self.is_store_shared {
+            let submitted = *self.submitted.lock().expect("nobody panics while holding it");
+            return self.durable(submitted).await;
+        }
         let permit = self.reserve().await?;
         // Whatever was submitted before is durable when this is.
         let nothing = self.submit(permit, Submission::default());
         self.durable(nothing).await
     }
 
-    /// As `durable`, for a plain read: what is told may be old by `LEASE_AGE_MAX` at most if the lease was lost.
+    /// As `durable`, for a plain read: a lease of that age still keeps others from committing.
     pub(crate) async fn confirmed_lately(&self, submission: u64, now: Timestamp) -> Result<(), Closed> {
         self.durable(submission).await?;
         self.check_open()?;
         let seen_at = self.progress.borrow().lease_seen_at;
-        if now.since(seen_at) <= LEASE_AGE_MAX { Ok(()) } else { self.confirmed().await }
+        if !self.is_store_shared || now.since(seen_at) <= LEASE_AGE_MAX { Ok(()) } else { self.confirmed().await }
     }
 
     /// Returns when the shard has stopped committing.
@@ -161,7 +170,11 @@ pub(crate) struct CommitLoop {
     pub(crate) queues: Arc<Queues>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) config: Arc<HistoryConfig>,
+    pub(crate) is_store_shared: bool,
 }
+
+/// What a commit keeps in memory until it is durable.
+type Held = (Arc<Slot>, Option<Arc<CurrentSlot>>);
 
 /// Submissions that go into one batch.
 struct Gathered {
@@ -175,8 +188,9 @@ impl CommitLoop {
     pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> (Committer, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(self.config.waiting_transitions);
         let (progress, _) = watch::channel(Progress { durable: 0, lease_seen_at: self.env.now(), closed: None });
+        let is_store_shared = self.is_store_shared;
         let task = tokio::spawn(self.run(receiver, progress.clone(), stop));
-        (Committer { sender, submitted: Mutex::new(0), progress }, task)
+        (Committer { sender, submitted: Mutex::new(0), progress, is_store_shared }, task)
     }
 
     async fn run(
@@ -187,18 +201,21 @@ impl CommitLoop {
     ) {
         let closed = loop {
             let gathered = self.gather(&mut receiver, &mut stop).await;
+            let is_last = gathered.is_last;
             let count = gathered.submissions.len() as u64;
-            match self.commit(gathered.submissions).await {
+            // Before the commit is sent: whoever takes the lease, takes it after this commit was applied.
+            let began_at = self.env.now();
+            match self.commit(gathered).await {
                 Ok(runs) => {
                     progress.send_modify(|progress| {
                         progress.durable += count;
-                        progress.lease_seen_at = self.env.now();
+                        progress.lease_seen_at = began_at;
                     });
                     runs.iter().for_each(|key| self.waiters.wake(key));
                 }
                 Err(closed) => break closed,
             }
-            if gathered.is_last {
+            if is_last {
                 break Closed::Shutdown;
             }
         };
@@ -221,10 +238,18 @@ impl CommitLoop {
             }
         };
         let mut next = first;
+        let mut n_yields = 0;
         while let Some(submission) = next.take() {
             bytes += submission.runs.iter().map(|run| run.bytes).sum::<usize>();
             submissions.push(submission);
-            if submissions.len() < self.config.batch_transitions && bytes < self.config.batch_bytes {
+            if submissions.len() >= self.config.batch_transitions || bytes >= self.config.batch_bytes {
+                break;
+            }
+            next = receiver.try_recv().ok();
+            // Callers that are about to submit get a turn first: a commit is dear, a turn is not.
+            while next.is_none() && n_yields < YIELDS_MAX {
+                n_yields += 1;
+                tokio::task::yield_now().await;
                 next = receiver.try_recv().ok();
             }
         }
@@ -233,7 +258,8 @@ impl CommitLoop {
     }
 
     /// Makes the submissions durable and sets their tasks going. Returns the runs whose history grew.
-    async fn commit(&mut self, mut submissions: Vec<Submission>) -> Result<Vec<ExecutionKey>, Closed> {
+    async fn commit(&mut self, gathered: Gathered) -> Result<Vec<ExecutionKey>, Closed> {
+        let Gathered { mut submissions, is_last } = gathered;
         if self.ids.is_running_out(self.range_id) {
             self.renew_lease().await?;
         }
@@ -242,9 +268,10 @@ impl CommitLoop {
             let appended = append.await.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())));
             appended.map_err(|error| Closed::GivenUp(error.to_string()))?;
         }
-        let runs = submissions.iter().flat_map(|submission| &submission.runs).map(|run| run.state.key.clone()).collect();
+        let runs =
+            submissions.iter().flat_map(|submission| &submission.runs).map(|run| run.state.key.clone()).collect();
         let is_asked_for = !submissions.is_empty();
-        let (mut commit, held) = self.prepare(submissions);
+        let (mut commit, held) = self.prepare(submissions, is_last);
         if commit.is_empty() && !is_asked_for {
             return Ok(runs);
         }
@@ -255,11 +282,16 @@ impl CommitLoop {
     }
 
     /// One batch of many submissions. Ids of queue tasks are given out here, so that their order is the commits' order.
-    fn prepare(&self, submissions: Vec<Submission>) -> (ShardCommit, Vec<(Arc<Slot>, Option<Arc<CurrentSlot>>)>) {
+    fn prepare(&self, submissions: Vec<Submission>, is_last: bool) -> (ShardCommit, Vec<Held>) {
         let mut held = Vec::new();
         let mut commit = ShardCommit::new(self.shard_id, self.range_id, self.ids.take(1));
         // First, so that no timer of this very commit is put below the level that it writes.
-        self.queues.add_checkpoint(&mut commit, self.env.now(), submissions.is_empty());
+        let occasion = match (is_last, submissions.is_empty()) {
+            (true, _) => Occasion::Release,
+            (false, true) => Occasion::Idle,
+            (false, false) => Occasion::Busy,
+        };
+        self.queues.add_checkpoint(&mut commit, self.env.now(), occasion);
         for submission in submissions {
             let current = submission.current.map(|current| {
                 commit.current.push(current.write);

@@ -15,7 +15,10 @@ use proto::temporal::api::workflow::v1::{
 use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
 use workflow::{Activity, EventId, ExecutionState, Status, Timestamp, WorkflowTask};
 
-pub(crate) fn describe(state: &ExecutionState, user_metadata: Option<UserMetadata>) -> DescribeWorkflowExecutionResponse {
+pub(crate) fn describe(
+    state: &ExecutionState,
+    user_metadata: Option<UserMetadata>,
+) -> DescribeWorkflowExecutionResponse {
     let started = &state.started;
     DescribeWorkflowExecutionResponse {
         execution_config: Some(WorkflowExecutionConfig {

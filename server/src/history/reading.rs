@@ -72,7 +72,11 @@ impl Shard {
     }
 
     /// The batch of events that begins with this one.
-    pub(crate) async fn batch(&self, state: &ExecutionState, first: EventId) -> Result<Arc<Vec<HistoryEvent>>, ServiceError> {
+    pub(crate) async fn batch(
+        &self,
+        state: &ExecutionState,
+        first: EventId,
+    ) -> Result<Arc<Vec<HistoryEvent>>, ServiceError> {
         let slot = self.slots.run(&state.key);
         if let Some(batch) = slot.execution.lock().await.recent.batch(first) {
             return Ok(batch);
@@ -169,7 +173,8 @@ impl Shard {
             events.extend(page.events);
         }
         events.reverse();
-        let rest = Listing { next: begin, end: state.next_event_id, is_running: state.is_running(), transient: Vec::new() };
+        let rest =
+            Listing { next: begin, end: state.next_event_id, is_running: state.is_running(), transient: Vec::new() };
         let next_page_token = if begin > EventId::FIRST { rest.token(&key) } else { Bytes::new() };
         let history = Some(History { events });
         Ok(public::GetWorkflowExecutionHistoryReverseResponse { history, next_page_token })

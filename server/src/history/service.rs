@@ -33,8 +33,10 @@ pub struct Parts {
     pub peers: Peers,
     pub config: HistoryConfig,
     pub n_shards: i32,
-    /// Names this node in the leases it takes.
+    /// Names this node in the leases it takes; not empty.
     pub owner: String,
+    /// Other nodes may want the same shards.
+    pub is_store_shared: bool,
 }
 
 impl Service {
@@ -47,6 +49,7 @@ impl Service {
             config: Arc::new(parts.config),
             hot,
             owner: parts.owner,
+            is_store_shared: parts.is_store_shared,
         };
         Arc::new(Self { ownership: Ownership::start(parts.n_shards, &shard_parts, &parts.peers) })
     }

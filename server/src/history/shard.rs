@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use workflow::{NamespaceId, RunId};
 
 use super::cache::{HotExecutions, Slots};
-use super::committer::{CommitLoop, Committer};
+use super::committer::{CommitLoop, Committer, LEASE_AGE_MAX};
 use super::config::HistoryConfig;
 use super::identity::IdClock;
 use super::queues::Queues;
@@ -40,6 +40,8 @@ pub(crate) struct ShardParts {
     pub(crate) hot: HotExecutions,
     /// Names this node in the lease.
     pub(crate) owner: String,
+    /// Other nodes may want the same shards.
+    pub(crate) is_store_shared: bool,
 }
 
 /// Hashes fall into this many slices, which shards share evenly: a later split moves whole slices.
@@ -50,6 +52,10 @@ impl Shard {
     pub(crate) async fn acquire(id: ShardId, parts: &ShardParts) -> Result<(Arc<Self>, JoinHandle<()>), ServiceError> {
         let claim = Claim { owner: parts.owner.clone(), nonce: parts.env.new_uuid() };
         let acquired = parts.stores.shards.acquire(id, claim.clone()).await?;
+        if parts.is_store_shared && !acquired.was_free {
+            // The former holder may still answer reads on what it last knew; nothing newer is committed meanwhile.
+            tokio::time::sleep(LEASE_AGE_MAX + LEASE_AGE_MAX / 10).await;
+        }
         let ids = Arc::new(IdClock::new(acquired.range_id));
         let queues = Arc::new(Queues::new(&acquired.shard, parts.config.queue_tasks_in_memory));
         let waiters = Arc::new(Waiters::default());
@@ -64,6 +70,7 @@ impl Shard {
             queues: Arc::clone(&queues),
             waiters: Arc::clone(&waiters),
             config: Arc::clone(&parts.config),
+            is_store_shared: parts.is_store_shared,
         };
         let (committer, task) = commit_loop.spawn(stopped);
         let generation = u64::try_from(acquired.range_id.0).unwrap_or_default() << 20 | u64::from(id.0.unsigned_abs());
@@ -96,9 +103,8 @@ impl Shard {
 pub(crate) fn shard_of(namespace_id: NamespaceId, workflow_id: &str, n_shards: i32) -> ShardId {
     // FNV-1a, with a final mix because its high bits are weak on short strings.
     let bytes = namespace_id.0.as_bytes().iter().chain(workflow_id.as_bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = bytes
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let slice = (mixed >> 32) % SLICES;
     let shard = slice * u64::from(n_shards.unsigned_abs()) / SLICES;

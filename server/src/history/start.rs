@@ -6,8 +6,8 @@ use proto::temporal::api::enums::v1::{
     ResourceExhaustedCause, ResourceExhaustedScope, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
 };
 use workflow::{
-    CurrentRun, Decision, ExecutionKey, Input, NamespaceId, Rejection, RunId, Signal, Start, StartDecision, StartPolicy,
-    Status, Terminate, decide_start,
+    CurrentRun, Decision, ExecutionKey, Input, NamespaceId, Rejection, RunId, Signal, Start, StartDecision,
+    StartPolicy, Status, Terminate, decide_start,
 };
 
 use super::cache::{CurrentSlot, Known};
@@ -50,8 +50,9 @@ impl Shard {
             }
             StartDecision::UseExisting(run_id) => self.existing(&request, run_id).await,
             StartDecision::AlreadyStarted { message, run_id, start_request_id } => {
-                self.existing(&request, run_id).await?;
-                Err(ServiceError::AlreadyStarted { message, start_request_id, run_id: run_id.to_string() })
+                let existing = self.existing(&request, run_id).await?;
+                let (run_id, first_run_id) = (run_id.to_string(), existing.first_run_id.to_string());
+                Err(ServiceError::AlreadyStarted { message, start_request_id, run_id, first_run_id })
             }
             StartDecision::TooSoon { message } => Err(ServiceError::ResourceExhausted {
                 cause: ResourceExhaustedCause::BusyWorkflow,
@@ -99,9 +100,7 @@ impl Shard {
     ) -> Result<Option<CurrentRun>, ServiceError> {
         let slot = self.slots.current(namespace_id, workflow_id);
         let known = match slot.known() {
-            Known::Unread => {
-                slot.fill(self.stores.executions.load_current(self.id, namespace_id, workflow_id).await?)
-            }
+            Known::Unread => slot.fill(self.stores.executions.load_current(self.id, namespace_id, workflow_id).await?),
             known @ (Known::Absent | Known::Run(_)) => known,
         };
         Ok(match known {

@@ -64,7 +64,11 @@ impl Shard {
             None if is_timer => {}
             None => self.committer.confirmed().await?,
         }
-        Ok(outcome?)
+        match outcome? {
+            // The input was too much for the run: that it ended is durable, and the caller hears why.
+            Reply::Terminated { message } => Err(Rejection::InvalidArgument(message).into()),
+            reply => Ok(reply),
+        }
     }
 
     /// The run's state, from memory or from the store.

@@ -92,12 +92,17 @@ impl Shard {
             request_id: self.env.new_uuid().to_string(),
         };
         match self.transact(key, Input::CompleteWorkflowTask(Box::new(input))).await? {
-            Reply::WorkflowTaskCompleted { new_task: None } => Ok(public::RespondWorkflowTaskCompletedResponse::default()),
+            Reply::WorkflowTaskCompleted { new_task: None } => {
+                Ok(public::RespondWorkflowTaskCompletedResponse::default())
+            }
             Reply::WorkflowTaskCompleted { new_task: Some(task) } => {
                 let workflow_task = Some(self.workflow_task(key, *task).await?);
                 Ok(public::RespondWorkflowTaskCompletedResponse { workflow_task, ..Default::default() })
             }
             Reply::BadCommand { message, .. } => Err(ServiceError::InvalidArgument(message)),
+            Reply::WorkflowTaskHeartbeatTimedOut => {
+                Err(ServiceError::NotFound("workflow task heartbeat timeout".into()))
+            }
             other => Err(unexpected(&other)),
         }
     }
@@ -242,7 +247,10 @@ impl Shard {
             Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) => {
                 Ok((scheduled.input.clone(), scheduled.header.clone()))
             }
-            _ => Err(ServiceError::DataLoss(format!("no scheduled event of activity {:?} of {key}", activity.activity_id))),
+            _ => Err(ServiceError::DataLoss(format!(
+                "no scheduled event of activity {:?} of {key}",
+                activity.activity_id
+            ))),
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Opens the store that the configuration names.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use persistence::embedded::{Durability, Embedded, Options};
 use persistence::engine::Engine;
 use persistence::error::StoreError;
 use persistence::model::Model;
-use persistence_cql::{CqlConfig, CqlEngine, schema};
+use persistence_cql::CqlEngine;
+use persistence_cql::schema::{self, LockTerms};
 
 use super::StartError;
 use crate::config::{EmbeddedConfig, EngineKind, StoreConfig};
+use crate::env::Env;
 
 pub(super) struct Opened {
     pub(super) engine: Arc<dyn Engine>,
@@ -19,10 +22,19 @@ pub(super) struct Opened {
     pub(super) place: String,
 }
 
-pub(super) async fn open(config: &StoreConfig) -> Result<Opened, StartError> {
+/// Longer than one change of the schema takes on a busy cluster; an applier that dies blocks others for so long.
+const LOCK_HOLDS_FOR: Duration = Duration::from_secs(60);
+
+/// Terms under which this process may change the schema.
+#[must_use]
+pub(crate) fn lock_terms(env: &Env) -> LockTerms {
+    LockTerms { owner: env.new_uuid(), now_ms: env.now().0 / 1_000_000, holds_for: LOCK_HOLDS_FOR }
+}
+
+pub(super) async fn open(config: &StoreConfig, env: &Env) -> Result<Opened, StartError> {
     match config.engine {
         EngineKind::Embedded => embedded(&config.embedded).await,
-        EngineKind::Cassandra => cassandra(&config.cassandra).await,
+        EngineKind::Cassandra => cassandra(config, env).await,
         EngineKind::Memory => Ok(Opened { engine: Model::new(), kind: "memory", place: "memory".into() }),
     }
 }
@@ -41,8 +53,14 @@ async fn embedded(config: &EmbeddedConfig) -> Result<Opened, StartError> {
     }
 }
 
-async fn cassandra(config: &CqlConfig) -> Result<Opened, StartError> {
-    let report = schema::check(config).await.map_err(|error| StartError::Schema(error.to_string()))?;
+async fn cassandra(config: &StoreConfig, env: &Env) -> Result<Opened, StartError> {
+    let StoreConfig { apply_schema, cassandra: config, .. } = config;
+    let checked = match schema::check(config).await {
+        // Missing or old; what is newer than this binary stays an error.
+        Err(_) if *apply_schema => schema::setup(config, &lock_terms(env)).await,
+        checked => checked,
+    };
+    let report = checked.map_err(|error| StartError::Schema(error.to_string()))?;
     for warning in report.warnings {
         tracing::warn!("{warning}");
     }

@@ -3,3 +3,4 @@
 mod given;
 mod frontend;
 mod simulation;
+mod cassandra;

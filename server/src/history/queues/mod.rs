@@ -27,6 +27,17 @@ const CHECKPOINT_TASKS: u64 = 256;
 /// With nothing else to commit, the last checkpoint is written this long after the last task, and then no more.
 const CHECKPOINT_IDLE: Duration = Duration::from_secs(5);
 
+/// What a checkpoint is written with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// Other changes.
+    Busy,
+    /// Nothing else: there was nothing to commit for a while.
+    Idle,
+    /// The last commit: the lease is given up with it.
+    Release,
+}
+
 pub(crate) type Transfer = QueuedTask<TransferTask>;
 pub(crate) type Timer = QueuedTask<TimerTask>;
 
@@ -95,9 +106,13 @@ impl Queues {
     }
 
     /// Adds the ack levels and the deletion of what is done, if enough was done to be worth it, or the shard is idle.
-    pub(crate) fn add_checkpoint(&self, commit: &mut ShardCommit, now: Timestamp, is_idle: bool) {
+    pub(crate) fn add_checkpoint(&self, commit: &mut ShardCommit, now: Timestamp, occasion: Occasion) {
         let mut checkpoints = lock(&self.checkpoints);
-        let n_done_min = if is_idle { 1 } else { CHECKPOINT_TASKS };
+        let n_done_min = match occasion {
+            Occasion::Busy => CHECKPOINT_TASKS,
+            Occasion::Idle => 1,
+            Occasion::Release => 0,
+        };
         if checkpoints.n_done < n_done_min {
             return;
         }
@@ -106,7 +121,8 @@ impl Queues {
         let written = &checkpoints.written;
         commit.completed_transfer = Some(written.transfer_acked..=transfer_acked);
         commit.completed_timers = Some(written.timer_acked..=timer_acked);
-        let record = ShardRecord { transfer_acked, timer_acked, updated_at: now, ..written.clone() };
+        let owner = if occasion == Occasion::Release { String::new() } else { written.owner.clone() };
+        let record = ShardRecord { owner, transfer_acked, timer_acked, updated_at: now, ..written.clone() };
         commit.shard_record = Some(record.clone());
         checkpoints.in_flight = Some(record);
         checkpoints.n_done = 0;

@@ -66,7 +66,9 @@ fn request_of(transfer: &Transfer, state: &ExecutionState) -> AddTaskRequest {
             scheduled_event_id: scheduled_event_id.0,
             attempt: *attempt,
             version: *version,
-            schedule_to_start_timeout: sticky.as_ref().and_then(|sticky| sticky.schedule_to_start_timeout.try_into().ok()),
+            schedule_to_start_timeout: sticky
+                .as_ref()
+                .and_then(|sticky| sticky.schedule_to_start_timeout.try_into().ok()),
             priority: state.started.priority.clone(),
             ..base
         },

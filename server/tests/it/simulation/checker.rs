@@ -29,7 +29,8 @@ fn check_history(workflow_id: &str, events: &[HistoryEvent], sent: &SentTo) {
     let mut timers: BTreeMap<i64, bool> = BTreeMap::new();
     let mut tasks: BTreeMap<i64, bool> = BTreeMap::new();
     let close = |open: &mut BTreeMap<i64, bool>, id: i64| {
-        let was_closed = std::mem::replace(open.get_mut(&id).unwrap_or_else(|| panic!("{workflow_id}: {id} never began")), true);
+        let was_closed =
+            std::mem::replace(open.get_mut(&id).unwrap_or_else(|| panic!("{workflow_id}: {id} never began")), true);
         assert!(!was_closed, "{workflow_id}: {id} ended twice");
     };
     for (expected_id, event) in (1..).zip(events) {
@@ -64,7 +65,10 @@ fn check_history(workflow_id: &str, events: &[HistoryEvent], sent: &SentTo) {
                 assert!(tasks.contains_key(&started.scheduled_event_id), "{workflow_id}: a task began from nothing");
             }
             Attributes::ActivityTaskStartedEventAttributes(started) => {
-                assert!(activities.contains_key(&started.scheduled_event_id), "{workflow_id}: an activity from nothing");
+                assert!(
+                    activities.contains_key(&started.scheduled_event_id),
+                    "{workflow_id}: an activity from nothing"
+                );
                 starts.insert(event.event_id, started.scheduled_event_id);
             }
             Attributes::WorkflowExecutionCompletedEventAttributes(_) => {
@@ -73,7 +77,8 @@ fn check_history(workflow_id: &str, events: &[HistoryEvent], sent: &SentTo) {
             other => panic!("{workflow_id}: did not expect {other:?}"),
         }
     }
-    let ended = matches!(events.last().unwrap().attributes, Some(Attributes::WorkflowExecutionCompletedEventAttributes(_)));
+    let ended =
+        matches!(events.last().unwrap().attributes, Some(Attributes::WorkflowExecutionCompletedEventAttributes(_)));
     assert!(ended, "{workflow_id}: did not complete");
     assert!(activities.values().chain(timers.values()).all(|closed| *closed), "{workflow_id}: something never ended");
     assert_eq!(activities.len(), sent.n_activities, "{workflow_id}: activities lost or doubled");

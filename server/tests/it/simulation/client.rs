@@ -82,7 +82,8 @@ impl Client {
             request_id: format!("{}-start", self.workflow_id),
             ..Default::default()
         };
-        let request = request::StartWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+        let request =
+            request::StartWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
         loop {
             match self.next_node().services().history.start_workflow_execution(request.clone()).await {
                 Ok(response) => return response.run_id,
@@ -98,7 +99,8 @@ impl Client {
             request_id: request_id.to_owned(),
             ..Default::default()
         };
-        let request = request::SignalWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+        let request =
+            request::SignalWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
         loop {
             match self.next_node().services().history.signal_workflow_execution(request.clone()).await {
                 Ok(_) => return,
@@ -114,7 +116,7 @@ impl Client {
 }
 
 /// A certain refusal would be a falsehood here: every request of these clients can be granted.
-async fn pause_after(error: &ServiceError) {
+pub(super) async fn pause_after(error: &ServiceError) {
     assert!(error.is_transient(), "refused: {error:?}");
     tokio::time::sleep(Duration::from_millis(20)).await;
 }

@@ -46,8 +46,10 @@ pub(super) async fn run_workflow_tasks(services: Services) {
             identity: "simulated worker".into(),
             ..Default::default()
         };
-        let request =
-            to_history::RespondWorkflowTaskCompletedRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+        let request = to_history::RespondWorkflowTaskCompletedRequest {
+            namespace_id: NAMESPACE_ID.into(),
+            request: Some(request),
+        };
         // A worker that is not understood forgets the task; the server gives it out again when it times out.
         let _ = services.history.respond_workflow_task_completed(request).await;
     }
@@ -83,8 +85,10 @@ pub(super) async fn run_activities(services: Services) {
                 failure: Some(failure),
                 ..Default::default()
             };
-            let request =
-                to_history::RespondActivityTaskFailedRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+            let request = to_history::RespondActivityTaskFailedRequest {
+                namespace_id: NAMESPACE_ID.into(),
+                request: Some(request),
+            };
             let _ = services.history.respond_activity_task_failed(request).await;
         } else {
             let request = public::RespondActivityTaskCompletedRequest {
@@ -102,7 +106,9 @@ pub(super) async fn run_activities(services: Services) {
 }
 
 fn decide(events: &[HistoryEvent]) -> Vec<Command> {
-    let count = |kind: fn(&Attributes) -> bool| events.iter().filter_map(|event| event.attributes.as_ref()).filter(|a| kind(a)).count();
+    let count = |kind: fn(&Attributes) -> bool| {
+        events.iter().filter_map(|event| event.attributes.as_ref()).filter(|a| kind(a)).count()
+    };
     let n_scheduled = count(|a| matches!(a, Attributes::ActivityTaskScheduledEventAttributes(_)));
     let n_done = count(|a| matches!(a, Attributes::ActivityTaskCompletedEventAttributes(_)));
     let n_timers = count(|a| matches!(a, Attributes::TimerStartedEventAttributes(_)));
@@ -120,7 +126,10 @@ fn decide(events: &[HistoryEvent]) -> Vec<Command> {
         return Vec::new();
     }
     let attributes = CompleteWorkflowExecutionCommandAttributes { result: Some(text("done")) };
-    vec![command(CommandType::CompleteWorkflowExecution, CommandAttributes::CompleteWorkflowExecutionCommandAttributes(attributes))]
+    vec![command(
+        CommandType::CompleteWorkflowExecution,
+        CommandAttributes::CompleteWorkflowExecutionCommandAttributes(attributes),
+    )]
 }
 
 /// How many activities and signals the workflow was started with.

@@ -16,7 +16,7 @@ use server::history::config::HistoryConfig;
 use server::{history, matching};
 use tokio::task::JoinSet;
 
-use super::client::Sent;
+use super::client::{Sent, pause_after};
 use super::worker;
 
 pub(super) const NAMESPACE_ID: &str = "11111111-2222-4333-8444-555555555555";
@@ -38,6 +38,7 @@ pub(super) struct Handle {
 pub(super) struct Services {
     pub(super) history: Arc<history::service::Service>,
     pub(super) matching: Arc<matching::service::Service>,
+    peers: Peers,
 }
 
 impl World {
@@ -66,6 +67,8 @@ impl World {
         while self.workers.join_next().await.is_some() {}
         let successor = Services::start(model, seed);
         let dead = std::mem::replace(&mut *self.handle.services.lock().unwrap(), successor);
+        // The two services hold each other; without this the dead would go on working.
+        dead.peers.clear();
         drop(dead);
         self.hire_workers();
         self
@@ -121,8 +124,12 @@ impl World {
                 ..Default::default()
             }),
         };
-        let described = self.handle.services().history.describe_workflow_execution(request).await;
-        described.expect("a run that was started can be described")
+        loop {
+            match self.handle.services().history.describe_workflow_execution(request.clone()).await {
+                Ok(described) => return described,
+                Err(error) => pause_after(&error).await,
+            }
+        }
     }
 
     pub(super) async fn history(&self, workflow_id: &str) -> Vec<proto::temporal::api::history::v1::HistoryEvent> {
@@ -131,13 +138,21 @@ impl World {
         loop {
             let request = public::GetWorkflowExecutionHistoryRequest {
                 execution: Some(execution(workflow_id)),
-                next_page_token,
+                next_page_token: next_page_token.clone(),
                 maximum_page_size: 50,
                 ..Default::default()
             };
-            let request =
-                request::GetWorkflowExecutionHistoryRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
-            let page = self.handle.services().history.get_workflow_execution_history(request).await.unwrap();
+            let request = request::GetWorkflowExecutionHistoryRequest {
+                namespace_id: NAMESPACE_ID.into(),
+                request: Some(request),
+            };
+            let page = match self.handle.services().history.get_workflow_execution_history(request).await {
+                Ok(page) => page,
+                Err(error) => {
+                    pause_after(&error).await;
+                    continue;
+                }
+            };
             events.extend(page.history.unwrap_or_default().events);
             next_page_token = page.next_page_token;
             if next_page_token.is_empty() {
@@ -196,11 +211,12 @@ impl Services {
             config: HistoryConfig::default(),
             n_shards: N_SHARDS,
             owner: format!("node-{seed}"),
+            is_store_shared: true,
         });
         let matching = matching(env, peers.clone(), stores);
         peers.set_history(Arc::clone(&history));
         peers.set_matching(Arc::clone(&matching));
-        Self { history, matching }
+        Self { history, matching, peers }
     }
 }
 
