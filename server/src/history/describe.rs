@@ -111,7 +111,6 @@ fn pending_workflow_task(task: &WorkflowTask) -> Option<PendingWorkflowTaskInfo>
         original_scheduled_time: Some(scheduled.first_scheduled_at.into()),
         started_time: running.map(|running| running.at.into()),
         attempt: scheduled.attempt,
-        ..Default::default()
     })
 }
 

@@ -64,10 +64,12 @@ impl Shard {
             None if is_timer => {}
             None => self.committer.confirmed().await?,
         }
-        match outcome? {
-            // The input was too much for the run: that it ended is durable, and the caller hears why.
-            Reply::Terminated { message } => Err(Rejection::InvalidArgument(message).into()),
-            reply => Ok(reply),
+        let reply = outcome?;
+        // The input was too much for the run: that it ended is durable, and the caller hears why.
+        if let Reply::Terminated { message } = reply {
+            Err(Rejection::InvalidArgument(message).into())
+        } else {
+            Ok(reply)
         }
     }
 

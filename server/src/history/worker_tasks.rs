@@ -30,10 +30,10 @@ impl Shard {
             identity: poll.identity,
             task_queue: poll.task_queue.unwrap_or_default().name,
         };
-        match self.transact(key, Input::StartWorkflowTask(input)).await? {
-            Reply::WorkflowTaskStarted(task) => self.workflow_task(key, *task).await,
-            other => Err(unexpected(&other)),
-        }
+        let Reply::WorkflowTaskStarted(task) = self.transact(key, Input::StartWorkflowTask(input)).await? else {
+            return Err(unexpected(key));
+        };
+        self.workflow_task(key, *task).await
     }
 
     /// The task as the worker gets it, with the history it lacks.
@@ -103,7 +103,12 @@ impl Shard {
             Reply::WorkflowTaskHeartbeatTimedOut => {
                 Err(ServiceError::NotFound("workflow task heartbeat timeout".into()))
             }
-            other => Err(unexpected(&other)),
+            Reply::Done
+            | Reply::Started { .. }
+            | Reply::WorkflowTaskStarted(_)
+            | Reply::ActivityStarted(_)
+            | Reply::Heartbeat { .. }
+            | Reply::Terminated { .. } => Err(unexpected(key)),
         }
     }
 
@@ -134,10 +139,10 @@ impl Shard {
         let scheduled_event_id = EventId(request.scheduled_event_id);
         let identity = request.poll_request.unwrap_or_default().identity;
         let input = StartActivity { scheduled_event_id, request_id: request.request_id, identity };
-        match self.transact(key, Input::StartActivity(input)).await? {
-            Reply::ActivityStarted(activity) => self.activity_task(key, *activity).await,
-            other => Err(unexpected(&other)),
-        }
+        let Reply::ActivityStarted(activity) = self.transact(key, Input::StartActivity(input)).await? else {
+            return Err(unexpected(key));
+        };
+        self.activity_task(key, *activity).await
     }
 
     async fn activity_task(
@@ -189,12 +194,10 @@ impl Shard {
         request: public::RecordActivityTaskHeartbeatRequest,
     ) -> Result<public::RecordActivityTaskHeartbeatResponse, ServiceError> {
         let input = Heartbeat { activity, details: request.details, identity: request.identity };
-        match self.transact(key, Input::Heartbeat(input)).await? {
-            Reply::Heartbeat { cancel_requested } => {
-                Ok(public::RecordActivityTaskHeartbeatResponse { cancel_requested, ..Default::default() })
-            }
-            other => Err(unexpected(&other)),
-        }
+        let Reply::Heartbeat { cancel_requested } = self.transact(key, Input::Heartbeat(input)).await? else {
+            return Err(unexpected(key));
+        };
+        Ok(public::RecordActivityTaskHeartbeatResponse { cancel_requested, ..Default::default() })
     }
 
     pub(crate) async fn complete_activity(
@@ -265,6 +268,7 @@ fn execution_of(key: &ExecutionKey) -> WorkflowExecution {
     WorkflowExecution { workflow_id: key.workflow_id.to_string(), run_id: key.run_id.to_string() }
 }
 
-fn unexpected(reply: &Reply) -> ServiceError {
-    ServiceError::Internal(format!("the core answered with {reply:?}"))
+/// Each input has its kind of reply; another one is our bug.
+fn unexpected(key: &ExecutionKey) -> ServiceError {
+    ServiceError::Internal(format!("the core answered another question about {key}"))
 }
