@@ -37,7 +37,13 @@ impl Env {
     /// The same seed gives the same ids, as long as the callers come in the same order.
     #[must_use]
     pub fn simulated(seed: u64) -> Self {
-        let clock = Clock::Simulated { began: Instant::now() };
+        Self::simulated_since(Instant::now(), seed)
+    }
+
+    /// A world that began earlier: its time goes on over the restart of a node.
+    #[must_use]
+    pub fn simulated_since(began: Instant, seed: u64) -> Self {
+        let clock = Clock::Simulated { began };
         Self { clock, random: Arc::new(Mutex::new(SmallRng::seed_from_u64(seed))) }
     }
 

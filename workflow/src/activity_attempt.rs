@@ -35,6 +35,9 @@ pub(crate) fn start(draft: &mut Draft, input: StartActivity) -> Result<Outcome, 
         }
         return Err(Rejection::AlreadyStarted("Activity"));
     }
+    if activity.unrecorded.attempt != input.attempt {
+        return Err(Rejection::ActivityNotFound);
+    }
     let at = draft.now();
     let reply = started_reply(draft, activity, at);
     begin_attempt(draft, input.scheduled_event_id, input.request_id, input.identity);

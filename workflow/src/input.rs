@@ -107,6 +107,8 @@ pub struct FailWorkflowTask {
 #[derive(Debug, Clone)]
 pub struct StartActivity {
     pub scheduled_event_id: EventId,
+    /// The attempt that was dispatched: a copy of an earlier one must not start the next before its time.
+    pub attempt: i32,
     pub request_id: String,
     pub identity: String,
 }

@@ -13,6 +13,9 @@ pub struct Peers {
     matching: Handle<matching::service::Service>,
 }
 
+/// The service, for those who only meet it here.
+pub type HistoryService = history::service::Service;
+
 struct Handle<S>(Arc<RwLock<Option<Arc<S>>>>);
 
 impl Peers {

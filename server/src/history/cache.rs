@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use moka::sync::Cache;
-use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId};
+use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId};
 
 use super::events::RecentEvents;
 
@@ -47,6 +47,13 @@ pub(crate) enum Known {
 impl CurrentSlot {
     pub(crate) fn known(&self) -> Known {
         self.known.lock().expect("nobody panics while holding it").clone()
+    }
+
+    pub(crate) fn newest(&self) -> Option<RunId> {
+        match self.known() {
+            Known::Run(run) => Some(run.run_id),
+            Known::Absent | Known::Unread => None,
+        }
     }
 
     /// What a decision made of it. Always newer than what the store tells.

@@ -14,8 +14,9 @@ use persistence::stores::shards::{Acquired, Claim, RangeId, ShardId};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tracing::warn;
-use workflow::{ChangedItems, ExecutionKey, ExecutionState, Task, Timestamp};
+use workflow::{ExecutionKey, Task};
 
 use super::cache::{CurrentSlot, Slot};
 use super::config::HistoryConfig;
@@ -45,8 +46,7 @@ pub(crate) struct Submission {
 pub(crate) struct RunCommit {
     /// Held until the commit is durable, so that nobody loads the run from a store that does not have it yet.
     pub(crate) slot: Arc<Slot>,
-    pub(crate) state: Arc<ExecutionState>,
-    pub(crate) changed: ChangedItems,
+    pub(crate) write: RunWrite,
     pub(crate) tasks: Vec<Task>,
     /// The history node that this state names: under way since the submission, durable before the batch is sent.
     pub(crate) append: Option<JoinHandle<Result<(), StoreError>>>,
@@ -78,8 +78,8 @@ pub(crate) enum Closed {
 #[derive(Debug, Clone)]
 struct Progress {
     durable: u64,
-    /// When a commit last showed that the lease holds.
-    lease_seen_at: Timestamp,
+    /// When what last showed that the lease holds was sent; `None` once it is being given up.
+    lease_seen_at: Option<Instant>,
     closed: Option<Closed>,
 }
 
@@ -132,11 +132,12 @@ impl Committer {
     }
 
     /// As `durable`, for a plain read: a lease of that age still keeps others from committing.
-    pub(crate) async fn confirmed_lately(&self, submission: u64, now: Timestamp) -> Result<(), Closed> {
+    pub(crate) async fn confirmed_lately(&self, submission: u64) -> Result<(), Closed> {
         self.durable(submission).await?;
         self.check_open()?;
         let seen_at = self.progress.borrow().lease_seen_at;
-        if !self.is_store_shared || now.since(seen_at) <= LEASE_AGE_MAX { Ok(()) } else { self.confirmed().await }
+        let is_fresh = seen_at.is_some_and(|seen_at| seen_at.elapsed() <= LEASE_AGE_MAX);
+        if is_fresh || !self.is_store_shared { Ok(()) } else { self.confirmed().await }
     }
 
     /// Returns when the shard has stopped committing.
@@ -171,6 +172,8 @@ pub(crate) struct CommitLoop {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) is_store_shared: bool,
+    /// When the lease was asked for.
+    pub(crate) lease_asked_at: Instant,
 }
 
 /// What a commit keeps in memory until it is durable.
@@ -187,7 +190,8 @@ impl CommitLoop {
     /// Runs until the shard is closed: by `stop`, or because the lease or the store is lost.
     pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> (Committer, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(self.config.waiting_transitions);
-        let (progress, _) = watch::channel(Progress { durable: 0, lease_seen_at: self.env.now(), closed: None });
+        let lease_seen_at = Some(self.lease_asked_at);
+        let (progress, _) = watch::channel(Progress { durable: 0, lease_seen_at, closed: None });
         let is_store_shared = self.is_store_shared;
         let task = tokio::spawn(self.run(receiver, progress.clone(), stop));
         (Committer { sender, submitted: Mutex::new(0), progress, is_store_shared }, task)
@@ -199,17 +203,22 @@ impl CommitLoop {
         progress: watch::Sender<Progress>,
         mut stop: watch::Receiver<bool>,
     ) {
+        let mut ending = Ending { progress: progress.clone(), waiters: Arc::clone(&self.waiters), closed: None };
         let closed = loop {
             let gathered = self.gather(&mut receiver, &mut stop).await;
             let is_last = gathered.is_last;
             let count = gathered.submissions.len() as u64;
             // Before the commit is sent: whoever takes the lease, takes it after this commit was applied.
-            let began_at = self.env.now();
+            let began_at = Instant::now();
+            if is_last {
+                // The next owner need not wait once the lease is released, so nothing is told on its strength any more.
+                progress.send_modify(|progress| progress.lease_seen_at = None);
+            }
             match self.commit(gathered).await {
                 Ok(runs) => {
                     progress.send_modify(|progress| {
                         progress.durable += count;
-                        progress.lease_seen_at = began_at;
+                        progress.lease_seen_at = progress.lease_seen_at.map(|_| began_at);
                     });
                     runs.iter().for_each(|key| self.waiters.wake(key));
                 }
@@ -220,8 +229,7 @@ impl CommitLoop {
             }
         };
         receiver.close();
-        progress.send_modify(|progress| progress.closed = Some(closed));
-        self.waiters.wake_all();
+        ending.closed = Some(closed);
     }
 
     /// Waits for one submission and takes with it whatever else is there, within the bounds of a batch.
@@ -237,6 +245,8 @@ impl CommitLoop {
                 receiver.recv().await
             }
         };
+        // Closed and empty, and nobody holds a place in the line any more.
+        let is_last = first.is_none();
         let mut next = first;
         let mut n_yields = 0;
         while let Some(submission) = next.take() {
@@ -253,7 +263,6 @@ impl CommitLoop {
                 next = receiver.try_recv().ok();
             }
         }
-        let is_last = receiver.is_closed() && receiver.is_empty();
         Gathered { submissions, is_last }
     }
 
@@ -269,7 +278,7 @@ impl CommitLoop {
             appended.map_err(|error| Closed::GivenUp(error.to_string()))?;
         }
         let runs =
-            submissions.iter().flat_map(|submission| &submission.runs).map(|run| run.state.key.clone()).collect();
+            submissions.iter().flat_map(|submission| &submission.runs).map(|run| run.write.state.key.clone()).collect();
         let is_asked_for = !submissions.is_empty();
         let (mut commit, held) = self.prepare(submissions, is_last);
         if commit.is_empty() && !is_asked_for {
@@ -299,9 +308,9 @@ impl CommitLoop {
             });
             for run in submission.runs {
                 for task in run.tasks {
-                    self.enqueue(&mut commit, &run.state.key, task);
+                    self.enqueue(&mut commit, &run.write.state.key, task);
                 }
-                commit.runs.push(RunWrite { state: run.state, changed: run.changed });
+                commit.runs.push(run.write);
                 held.push((run.slot, current.clone()));
             }
         }
@@ -358,6 +367,22 @@ impl CommitLoop {
                 Err(error) => tries.wait(&self.env, &error).await?,
             }
         }
+    }
+}
+
+/// Tells everybody when the loop ends, however it ends: a panic must not leave callers waiting for ever.
+struct Ending {
+    progress: watch::Sender<Progress>,
+    waiters: Arc<Waiters>,
+    closed: Option<Closed>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let broken = || Closed::Unresolved("the committer broke off".into());
+        let closed = self.closed.take().unwrap_or_else(broken);
+        self.progress.send_modify(|progress| progress.closed = Some(closed));
+        self.waiters.wake_all();
     }
 }
 

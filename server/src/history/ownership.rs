@@ -6,7 +6,7 @@ use std::time::Duration;
 use persistence::stores::shards::ShardId;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use workflow::NamespaceId;
 
 use super::committer::stopped;
@@ -111,6 +111,12 @@ impl Keeper {
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {
             closed = shard.committer.ended() => closed,
+            // A queue that is not worked off any more is no shard: it is closed, and taken anew.
+            Some(ended) = runners.join_next() => {
+                error!(shard = self.id.0, error = ?ended.err(), "a queue of the shard broke off");
+                shard.stop();
+                shard.committer.ended().await
+            }
             () = stopped(&mut self.stop) => {
                 self.publish.send_replace(None);
                 shard.stop();

@@ -41,7 +41,7 @@ impl Shard {
             (self.load(key, &mut execution).await?, execution.submitted)
         };
         self.slots.touch(key, &slot);
-        self.committer.confirmed_lately(submitted, self.env.now()).await.map_err(TransactError::from)?;
+        self.committer.confirmed_lately(submitted).await.map_err(TransactError::from)?;
         Ok(state)
     }
 

@@ -291,20 +291,31 @@ impl Service {
     /// Lets something happen to the target. The current run may close and be followed by another in between: then the
     /// input is for that one.
     async fn transact(&self, target: &Target, input: Input) -> Result<(), ServiceError> {
-        let (shard, key) = self.find(target).await?;
-        let closed = match shard.transact(&key, input.clone()).await {
-            Ok(_) => return Ok(()),
-            Err(TransactError::Rejected(Rejection::ExecutionClosed)) if target.run_id.is_none() => key,
-            Err(error) => return Err(error.into()),
-        };
-        let (shard, key) = self.find(target).await?;
-        if key == closed {
-            return Err(Rejection::ExecutionClosed.into());
+        let (mut shard, mut key) = self.find(target).await?;
+        for _ in 0..FOLLOWED_RUNS_MAX {
+            let outcome = shard.transact(&key, input.clone()).await;
+            // A closed run has nothing against a cancel request, which is then meant for the run that followed.
+            let may_be_followed = match (&outcome, &input) {
+                (Err(TransactError::Rejected(Rejection::ExecutionClosed)), _) | (Ok(_), Input::RequestCancel(_)) => {
+                    true
+                }
+                (Ok(_) | Err(_), _) => false,
+            };
+            if !may_be_followed || target.run_id.is_some() {
+                return Ok(outcome.map(|_| ())?);
+            }
+            let (next_shard, next) = self.find(target).await?;
+            if next == key {
+                return Ok(outcome.map(|_| ())?);
+            }
+            (shard, key) = (next_shard, next);
         }
-        shard.transact(&key, input).await?;
-        Ok(())
+        Err(ServiceError::Unavailable("the workflow's runs follow one another too fast".into()))
     }
 }
+
+/// How many runs a request goes after that close while it looks for the open one.
+const FOLLOWED_RUNS_MAX: usize = 8;
 
 /// Which run a request means.
 struct Target {

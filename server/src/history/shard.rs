@@ -6,6 +6,7 @@ use persistence::stores::Stores;
 use persistence::stores::shards::{Claim, ShardId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use workflow::{NamespaceId, RunId};
 
 use super::cache::{HotExecutions, Slots};
@@ -51,6 +52,7 @@ impl Shard {
     /// Takes the lease. Returns the shard and the task that commits for it.
     pub(crate) async fn acquire(id: ShardId, parts: &ShardParts) -> Result<(Arc<Self>, JoinHandle<()>), ServiceError> {
         let claim = Claim { owner: parts.owner.clone(), nonce: parts.env.new_uuid() };
+        let lease_asked_at = Instant::now();
         let acquired = parts.stores.shards.acquire(id, claim.clone()).await?;
         if parts.is_store_shared && !acquired.was_free {
             // The former holder may still answer reads on what it last knew; nothing newer is committed meanwhile.
@@ -71,6 +73,7 @@ impl Shard {
             waiters: Arc::clone(&waiters),
             config: Arc::clone(&parts.config),
             is_store_shared: parts.is_store_shared,
+            lease_asked_at,
         };
         let (committer, task) = commit_loop.spawn(stopped);
         let generation = u64::try_from(acquired.range_id.0).unwrap_or_default() << 20 | u64::from(id.0.unsigned_abs());

@@ -11,9 +11,8 @@ use workflow::{
 };
 
 use super::cache::{CurrentSlot, Known};
-use super::committer::Submission;
 use super::shard::Shard;
-use super::transact::{TransactError, current_run};
+use super::transact::{Kept, TransactError, current_run, unknown_to_others};
 use crate::errors::ServiceError;
 
 /// The run that a signal-with-start meant may close in between; then it is decided anew, this often at most.
@@ -40,26 +39,7 @@ impl Shard {
     pub(crate) async fn start(&self, request: StartRequest) -> Result<StartedRun, ServiceError> {
         let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
         let _one_at_a_time = current_slot.starting.lock().await;
-        let current = self.current_run(&current_slot, &request).await?;
-        match decide_start(current.as_ref(), request.policy(), &self.facts()) {
-            StartDecision::Create => self.create(request, None).await,
-            StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await,
-            StartDecision::SameRequest(run_id) => {
-                let run = self.existing(&request, run_id).await?;
-                Ok(StartedRun { is_new: true, ..run })
-            }
-            StartDecision::UseExisting(run_id) => self.existing(&request, run_id).await,
-            StartDecision::AlreadyStarted { message, run_id, start_request_id } => {
-                let existing = self.existing(&request, run_id).await?;
-                let (run_id, first_run_id) = (run_id.to_string(), existing.first_run_id.to_string());
-                Err(ServiceError::AlreadyStarted { message, start_request_id, run_id, first_run_id })
-            }
-            StartDecision::TooSoon { message } => Err(ServiceError::ResourceExhausted {
-                cause: ResourceExhaustedCause::BusyWorkflow,
-                scope: ResourceExhaustedScope::Namespace,
-                message,
-            }),
-        }
+        self.start_in_turn(&current_slot, &request).await
     }
 
     /// Signals the run that is open, or starts one that begins with the signal.
@@ -70,26 +50,58 @@ impl Shard {
     ) -> Result<StartedRun, ServiceError> {
         request.start.signal = Some(signal.clone());
         for _ in 0..TRIES_MAX {
-            let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
-            let open = match self.current_run(&current_slot, &request).await? {
-                Some(current) if current.status == Status::Running => current.run_id,
-                Some(_) | None => return self.start(request).await,
-            };
-            if request.conflict == WorkflowIdConflictPolicy::TerminateExisting {
-                return self.start(request).await;
-            }
-            let key = request.key(open);
-            match self.transact(&key, Input::Signal(signal.clone())).await {
-                Ok(_) => {
-                    let mut existing = self.existing(&request, open).await?;
-                    existing.is_new = false;
-                    return Ok(existing);
+            let existing = {
+                let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
+                let _one_at_a_time = current_slot.starting.lock().await;
+                match self.current_run(&current_slot, &request).await?.filter(|current| request.joins(current)) {
+                    Some(current) => self.existing(&request, current.run_id).await?,
+                    None => self.start_in_turn(&current_slot, &request).await?,
                 }
+            };
+            if existing.is_new {
+                return Ok(existing);
+            }
+            // Whatever is not new has not had the signal yet.
+            match self.transact(&request.key(existing.run_id), Input::Signal(signal.clone())).await {
+                Ok(_) => return Ok(existing),
                 Err(TransactError::Rejected(Rejection::ExecutionClosed)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Err(ServiceError::Unavailable("the workflow's runs close faster than it can be signaled".into()))
+    }
+
+    /// Starts a run, or finds the one that answers the request; the caller holds `starting`.
+    async fn start_in_turn(
+        &self,
+        current_slot: &CurrentSlot,
+        request: &StartRequest,
+    ) -> Result<StartedRun, ServiceError> {
+        for _ in 0..TRIES_MAX {
+            let current = self.current_run(current_slot, request).await?;
+            let created = match decide_start(current.as_ref(), request.policy(), &self.facts()) {
+                StartDecision::Create => self.create(request, None).await?,
+                StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await?,
+                StartDecision::SameRequest(run_id) => {
+                    let run = self.existing(request, run_id).await?;
+                    return Ok(StartedRun { is_new: true, ..run });
+                }
+                StartDecision::UseExisting(run_id) => return self.existing(request, run_id).await,
+                StartDecision::AlreadyStarted { message, run_id, start_request_id } => {
+                    let existing = self.existing(request, run_id).await?;
+                    let (run_id, first_run_id) = (run_id.to_string(), existing.first_run_id.to_string());
+                    return Err(ServiceError::AlreadyStarted { message, start_request_id, run_id, first_run_id });
+                }
+                StartDecision::TooSoon { message } => {
+                    self.committer.confirmed().await.map_err(TransactError::from)?;
+                    return Err(too_soon(message));
+                }
+            };
+            if let Some(run) = created {
+                return Ok(run);
+            }
+        }
+        Err(ServiceError::Unavailable("the workflow's runs close faster than they can be replaced".into()))
     }
 
     /// The newest run of a workflow id.
@@ -121,13 +133,17 @@ impl Shard {
         }
     }
 
-    /// A new run; the one it takes over from, if any, is terminated in the same commit.
-    async fn create(&self, request: StartRequest, replaced: Option<RunId>) -> Result<StartedRun, ServiceError> {
+    /// A new run; the one it takes over from, if any, is terminated in the same commit. `None`: that one closed in
+    /// between, perhaps to be followed by another, and all must be decided anew.
+    async fn create(
+        &self,
+        request: &StartRequest,
+        replaced: Option<RunId>,
+    ) -> Result<Option<StartedRun>, ServiceError> {
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
         let facts = self.facts();
         let key = request.key(facts.new_run_id);
         let next = workflow::start(key.clone(), request.start.clone(), None, &facts)?;
-        let current = current_run(&next.state);
 
         let replaced = replaced.map(|run_id| request.key(run_id));
         let replaced_slot = replaced.as_ref().map(|key| self.slots.run(key));
@@ -138,27 +154,26 @@ impl Shard {
             let state = self.load(key, &mut execution).await?;
             match workflow::transition(&state, Input::Terminate(replacement_terminate()), &facts) {
                 Ok(Decision::Changed(next)) => runs.push(self.keep_one(slot, &mut execution, *next)),
-                Ok(Decision::Unchanged(_)) | Err(Rejection::ExecutionClosed) => {}
+                Ok(Decision::Unchanged(_)) | Err(Rejection::ExecutionClosed) => return Ok(None),
                 Err(rejection) => return Err(rejection.into()),
             }
             replaced_execution = Some(execution);
         }
 
-        let slot = self.slots.run(&key);
         // Nothing is awaited from the first `keep_one` to the submission: a caller that goes away leaves nothing half kept.
-        let submitted = {
-            let mut execution = slot.execution.try_lock().expect("a run that is being born has no other visitor");
-            runs.push(self.keep_one(&slot, &mut execution, *next));
-            let current = Some(self.keep_current(&key, current));
-            execution.submitted = self.committer.submit(permit, Submission { runs, current });
-            if let Some(replaced) = &mut replaced_execution {
-                replaced.submitted = execution.submitted;
-            }
-            execution.submitted
-        };
+        let current = current_run(&next.state);
+        let slot = self.slots.run(&key);
+        runs.push(self.keep_one(&slot, &mut unknown_to_others(&slot), *next));
+        let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
+        let kept = Kept { runs, current: Some((current_slot, current)), newborn: Some(slot) };
+        let submitted = self.submit(permit, kept);
+        if let Some(replaced) = &mut replaced_execution {
+            replaced.submitted = submitted;
+        }
         drop(replaced_execution);
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
-        Ok(StartedRun { run_id: key.run_id, first_run_id: key.run_id, status: Status::Running, is_new: true })
+        let run_id = key.run_id;
+        Ok(Some(StartedRun { run_id, first_run_id: run_id, status: Status::Running, is_new: true }))
     }
 
     /// A run that is there already. Waits for the commit that made it what it is.
@@ -173,6 +188,12 @@ impl Shard {
 }
 
 impl StartRequest {
+    /// A signal-with-start goes to the run that is open, unless it made that run itself or wants to replace it.
+    fn joins(&self, current: &CurrentRun) -> bool {
+        let is_own = current.request_id == self.start.request_id;
+        current.status == Status::Running && !is_own && self.conflict != WorkflowIdConflictPolicy::TerminateExisting
+    }
+
     fn policy(&self) -> StartPolicy<'_> {
         StartPolicy {
             workflow_id: &self.workflow_id,
@@ -185,6 +206,11 @@ impl StartRequest {
     fn key(&self, run_id: RunId) -> ExecutionKey {
         ExecutionKey { namespace_id: self.namespace_id, workflow_id: Arc::clone(&self.workflow_id), run_id }
     }
+}
+
+fn too_soon(message: String) -> ServiceError {
+    let (cause, scope) = (ResourceExhaustedCause::BusyWorkflow, ResourceExhaustedScope::Namespace);
+    ServiceError::ResourceExhausted { cause, scope, message }
 }
 
 fn replacement_terminate() -> Terminate {

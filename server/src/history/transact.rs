@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use persistence::error::StoreError;
-use persistence::stores::executions::CurrentWrite;
+use persistence::stores::executions::{CurrentWrite, RunWrite};
 use persistence::stores::history::NewNode;
 use prost::Message;
 use thiserror::Error;
@@ -13,8 +13,8 @@ use workflow::{
     CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Limits, Rejection, Reply, Transition,
 };
 
-use super::cache::{Execution, Slot};
-use super::committer::{Closed, CurrentCommit, RunCommit, Submission};
+use super::cache::{CurrentSlot, Execution, Slot};
+use super::committer::{Closed, CurrentCommit, Permit, RunCommit, Submission};
 use super::events::EventBatch;
 use super::shard::Shard;
 use crate::errors::ServiceError;
@@ -49,14 +49,22 @@ impl Shard {
             let current = self.load(key, &mut execution).await?;
             match self.decide(&current, input)? {
                 Ok(Decision::Changed(next)) => {
-                    let (reply, submission) = self.keep(&slot, &mut execution, *next);
-                    execution.submitted = self.committer.submit(permit, submission);
+                    let (reply, kept) = self.keep(&slot, &mut execution, *next);
+                    execution.submitted = self.submit(permit, kept);
                     (Some(execution.submitted), Ok(reply))
                 }
-                Ok(Decision::Unchanged(reply)) => (None, Ok(reply)),
-                Err(rejection) => (None, Err(rejection)),
+                // The place in the line is given back: whoever waits for the others must not hold one.
+                Ok(Decision::Unchanged(reply)) => {
+                    drop(permit);
+                    (None, Ok(reply))
+                }
+                Err(rejection) => {
+                    drop(permit);
+                    (None, Err(rejection))
+                }
             }
         };
+        self.slots.touch(key, &slot);
         match submitted {
             Some(submitted) => self.committer.durable(submitted).await?,
             // What changes nothing is still told of a state, which must be durable and not another owner's past. Only a
@@ -109,40 +117,52 @@ impl Shard {
     }
 
     /// Makes a transition the run's state in memory, and what must be committed for it.
-    pub(super) fn keep(
-        &self,
-        slot: &Arc<Slot>,
-        execution: &mut Execution,
-        mut next: Transition,
-    ) -> (Reply, Submission) {
+    fn keep(&self, slot: &Arc<Slot>, execution: &mut Execution, mut next: Transition) -> (Reply, Kept) {
         let new_run = next.new_run.take();
         let reply = std::mem::replace(&mut next.reply, Reply::Done);
-        let mut current = if next.state.is_running() { None } else { Some(current_run(&next.state)) };
+        let key = next.state.key.clone();
+        let mut current = (!next.state.is_running()).then(|| current_run(&next.state));
         let mut runs = vec![self.keep_one(slot, execution, next)];
+        let mut newborn = None;
         if let Some(next) = new_run {
             current = Some(current_run(&next.state));
             let slot = self.slots.run(&next.state.key);
-            // Nobody can know the new run's id yet.
-            let mut execution = slot.execution.try_lock().expect("a run that is being born has no other visitor");
-            runs.push(self.keep_one(&slot, &mut execution, *next));
-            drop(execution);
+            runs.push(self.keep_one(&slot, &mut unknown_to_others(&slot), *next));
+            newborn = Some(slot);
         }
-        let current = current.map(|run| self.keep_current(&runs[0].state.key, run));
-        (reply, Submission { runs, current })
+        let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
+        // An open run is the newest of its id; if not, it must not pass itself off as that.
+        let is_newest = current_slot.newest().is_none_or(|newest| newest == key.run_id);
+        (reply, Kept { runs, current: current.filter(|_| is_newest).map(|run| (current_slot, run)), newborn })
     }
 
-    pub(super) fn keep_current(&self, key: &ExecutionKey, run: CurrentRun) -> CurrentCommit {
-        let slot = self.slots.current(key.namespace_id, &key.workflow_id);
-        slot.set(run.clone());
-        let (namespace_id, workflow_id) = (key.namespace_id, Arc::clone(&key.workflow_id));
-        CurrentCommit { slot, write: CurrentWrite { namespace_id, workflow_id, run: Some(run) } }
+    /// Never waits. What is kept can be found by others only afterwards, so that they find its number too.
+    pub(super) fn submit(&self, permit: Permit<'_>, kept: Kept) -> u64 {
+        let Kept { runs, current, newborn } = kept;
+        let key = runs[0].write.state.key.clone();
+        let commit = current.as_ref().map(|(slot, run)| CurrentCommit {
+            slot: Arc::clone(slot),
+            write: CurrentWrite {
+                namespace_id: key.namespace_id,
+                workflow_id: key.workflow_id,
+                run: Some(run.clone()),
+            },
+        });
+        let submitted = self.committer.submit(permit, Submission { runs, current: commit });
+        if let Some(slot) = newborn {
+            unknown_to_others(&slot).submitted = submitted;
+        }
+        if let Some((slot, run)) = current {
+            slot.set(run);
+        }
+        submitted
     }
 
     pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
         let Transition { mut state, mut events, changed, tasks, .. } = next;
         let previous_txn_id = state.unrecorded.last_txn_id;
         let mut append = None;
-        let mut bytes = weight(&state);
+        let mut bytes = 0;
         if !events.is_empty() {
             let txn_id = self.ids.take(1 + events.len());
             state.unrecorded.last_txn_id = txn_id;
@@ -157,7 +177,9 @@ impl Shard {
         let state = Arc::new(state);
         execution.state = Some(Arc::clone(&state));
         self.slots.keep(&state.key, slot, weight(&state) + execution.recent.bytes());
-        RunCommit { slot: Arc::clone(slot), state, changed, tasks, append, bytes }
+        let write = RunWrite { state, changed };
+        bytes += write.size_estimate();
+        RunCommit { slot: Arc::clone(slot), write, tasks, append, bytes }
     }
 
     /// Starts writing the history node at once, beside the batch in flight: it is real only once a commit names it.
@@ -185,6 +207,20 @@ impl Shard {
     }
 }
 
+/// A transition that is the state in memory, and not submitted yet.
+pub(super) struct Kept {
+    pub(super) runs: Vec<RunCommit>,
+    /// The newest run of the workflow id, if it is another one now, or closed.
+    pub(super) current: Option<(Arc<CurrentSlot>, CurrentRun)>,
+    /// A run that begins with this commit.
+    pub(super) newborn: Option<Arc<Slot>>,
+}
+
+/// The run is being born: nobody can know its id yet.
+pub(super) fn unknown_to_others(slot: &Slot) -> tokio::sync::MutexGuard<'_, Execution> {
+    slot.execution.try_lock().expect("a run that is being born has no other visitor")
+}
+
 pub(super) fn current_run(state: &ExecutionState) -> CurrentRun {
     CurrentRun {
         run_id: state.key.run_id,
@@ -201,7 +237,10 @@ fn weight(state: &ExecutionState) -> usize {
     const ITEM: usize = 384;
     let unrecorded = &state.unrecorded;
     let n_items = state.activities.len() + state.timers.len() + state.signal_request_ids.len();
-    STATE + ITEM * (n_items + unrecorded.buffered_events.len()) + 2 * state.key.workflow_id.len()
+    let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
+    let payloads =
+        state.memo.encoded_len() + state.search_attributes.encoded_len() + again.map_or(0, Message::encoded_len);
+    STATE + ITEM * (n_items + unrecorded.buffered_events.len()) + 2 * state.key.workflow_id.len() + payloads
 }
 
 impl From<TransactError> for ServiceError {
@@ -210,8 +249,7 @@ impl From<TransactError> for ServiceError {
             TransactError::Rejected(rejection) => rejection.into(),
             TransactError::NotFound(_) => Self::NotFound(error.to_string()),
             TransactError::Store(error) => error.into(),
-            // Nothing was applied, or another owner answers: worth another try.
-            TransactError::Closed(Closed::Unresolved(_)) => Self::DeadlineExceeded(error.to_string()),
+            // Worth another try: nothing was applied, or a repeated request finds that it was.
             TransactError::Closed(_) => Self::Unavailable(error.to_string()),
             TransactError::Panicked => Self::Internal(error.to_string()),
         }

@@ -9,7 +9,13 @@ use workflow::ExecutionKey;
 /// Runs that somebody waits for. A run that nobody waits for costs nothing.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    waiting: Mutex<HashMap<ExecutionKey, Arc<Notify>>>,
+    waiting: Mutex<HashMap<ExecutionKey, Waited>>,
+}
+
+#[derive(Default)]
+struct Waited {
+    notify: Arc<Notify>,
+    n_waiting: usize,
 }
 
 /// Ends the wait when dropped, so that a client that went away leaves nothing behind.
@@ -22,21 +28,23 @@ pub(crate) struct Waiting<'a> {
 impl Waiters {
     /// Starts to listen; whatever is committed after this call is noticed by `changed`.
     pub(crate) fn listen(&self, key: &ExecutionKey) -> Waiting<'_> {
-        let notify = Arc::clone(self.lock().entry(key.clone()).or_default());
-        Waiting { waiters: self, key: key.clone(), notify }
+        let mut waiting = self.lock();
+        let waited = waiting.entry(key.clone()).or_default();
+        waited.n_waiting += 1;
+        Waiting { waiters: self, key: key.clone(), notify: Arc::clone(&waited.notify) }
     }
 
     pub(crate) fn wake(&self, key: &ExecutionKey) {
-        if let Some(notify) = self.lock().get(key) {
-            notify.notify_waiters();
+        if let Some(waited) = self.lock().get(key) {
+            waited.notify.notify_waiters();
         }
     }
 
     pub(crate) fn wake_all(&self) {
-        self.lock().values().for_each(|notify| notify.notify_waiters());
+        self.lock().values().for_each(|waited| waited.notify.notify_waiters());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionKey, Arc<Notify>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionKey, Waited>> {
         self.waiting.lock().expect("nobody panics while holding it")
     }
 }
@@ -51,8 +59,9 @@ impl Waiting<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waiting = self.waiters.lock();
-        // Two hold it when nobody else waits: the map and this one.
-        if Arc::strong_count(&self.notify) == 2 {
+        let Some(waited) = waiting.get_mut(&self.key) else { return };
+        waited.n_waiting -= 1;
+        if waited.n_waiting == 0 {
             waiting.remove(&self.key);
         }
     }

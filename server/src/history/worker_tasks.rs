@@ -138,7 +138,8 @@ impl Shard {
     ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
         let scheduled_event_id = EventId(request.scheduled_event_id);
         let identity = request.poll_request.unwrap_or_default().identity;
-        let input = StartActivity { scheduled_event_id, request_id: request.request_id, identity };
+        let (attempt, request_id) = (request.attempt, request.request_id);
+        let input = StartActivity { scheduled_event_id, attempt, request_id, identity };
         let Reply::ActivityStarted(activity) = self.transact(key, Input::StartActivity(input)).await? else {
             return Err(unexpected(key));
         };

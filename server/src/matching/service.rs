@@ -19,7 +19,7 @@ use super::pollers::Poller;
 use super::polls::{OutstandingPoll, Polls};
 use super::queues::Queues;
 use super::task::{Kind, QueueKey, Task, TaskType, namespace_id};
-use crate::cluster::peers::Peers;
+use crate::cluster::peers::{HistoryService, Peers};
 use crate::env::Env;
 use crate::errors::ServiceError;
 
@@ -28,6 +28,10 @@ const ANSWER_MARGIN: Duration = Duration::from_secs(1);
 
 /// How often a task is offered to a queue that is being unloaded before its adder is told to come again.
 const ADD_TRIES: usize = 3;
+
+/// Pauses between tries to tell history that a task begins.
+const RECORD_PAUSES: [Duration; 4] =
+    [Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(400), Duration::from_secs(1)];
 
 pub struct Service {
     env: Env,
@@ -98,10 +102,11 @@ impl Service {
                 request_id: self.env.new_uuid().to_string(),
                 poll_request: Some(poll_request.clone()),
             };
-            let started = match self.peers.history() {
-                Ok(history) => Box::pin(history.record_workflow_task_started(start)).await,
-                Err(error) => Err(error),
+            let record = |history: Arc<HistoryService>| {
+                let start = start.clone();
+                async move { Box::pin(history.record_workflow_task_started(start)).await }
             };
+            let started = self.record_started(record).await;
             if let Some(mut response) = dispatched.settle(started)? {
                 response.backlog_count_hint = self.backlog_count_hint(&poll.key);
                 return Ok(response);
@@ -130,15 +135,32 @@ impl Service {
                 request_id: self.env.new_uuid().to_string(),
                 poll_request: Some(poll_request.clone()),
             };
-            let started = match self.peers.history() {
-                Ok(history) => Box::pin(history.record_activity_task_started(start)).await,
-                Err(error) => Err(error),
+            let record = |history: Arc<HistoryService>| {
+                let start = start.clone();
+                async move { Box::pin(history.record_activity_task_started(start)).await }
             };
+            let started = self.record_started(record).await;
             if let Some(response) = dispatched.settle(started)? {
                 return Ok(response);
             }
         }
         Ok(public::PollActivityTaskQueueResponse::default())
+    }
+
+    /// Tells history that a task begins. The call is repeated as it was after a passing failure: if the first one was
+    /// heard, only its own repetition gets the task, and nobody else ever would.
+    async fn record_started<T, F: Future<Output = Result<T, ServiceError>>>(
+        &self,
+        record: impl Fn(Arc<HistoryService>) -> F,
+    ) -> Result<T, ServiceError> {
+        for pause in RECORD_PAUSES {
+            let history = self.peers.history()?;
+            match record(history).await {
+                Err(error) if error.is_transient() => tokio::time::sleep(self.env.jittered(pause)).await,
+                answered => return answered,
+            }
+        }
+        record(self.peers.history()?).await
     }
 
     /// Ends a poll whose caller has gone; nothing happens if it has ended by itself.

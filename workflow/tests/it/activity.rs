@@ -128,12 +128,28 @@ fn an_activity_is_started_once_but_a_repeated_poll_hears_the_same() {
     assert_eq!(format!("{first:?}"), format!("{:?}", run.start_activity(5).unwrap()));
     let other = workflow::StartActivity {
         scheduled_event_id: EventId(5),
+        attempt: 1,
         request_id: "other".to_owned(),
         identity: String::new(),
     };
     assert_eq!(run.input(Input::StartActivity(other)).unwrap_err(), Rejection::AlreadyStarted("Activity"));
     assert_eq!(run.history_from(6), Vec::<String>::new(), "the start is recorded with the end");
     assert_eq!(run.start_activity(9).unwrap_err(), Rejection::ActivityNotFound);
+}
+
+#[test]
+fn a_copy_of_an_earlier_attempt_does_not_start_the_next_before_its_time() {
+    let mut run = after_scheduling(|_| {});
+    run.start_activity(5).unwrap();
+    run.fail_activity(5, failure("again")).unwrap();
+    assert_eq!(run.activity(5).unrecorded.attempt, 2);
+    let copy = workflow::StartActivity {
+        scheduled_event_id: EventId(5),
+        attempt: 1,
+        request_id: "copy".to_owned(),
+        identity: String::new(),
+    };
+    assert_eq!(run.input(Input::StartActivity(copy)).unwrap_err(), Rejection::ActivityNotFound);
 }
 
 #[test]

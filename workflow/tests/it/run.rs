@@ -355,8 +355,10 @@ impl Run {
     }
 
     pub(crate) fn start_activity(&mut self, scheduled_event_id: i64) -> Result<Reply, Rejection> {
+        let attempt = self.state.activities.get(scheduled_event_id).map_or(1, |activity| activity.unrecorded.attempt);
         self.input(Input::StartActivity(StartActivity {
             scheduled_event_id: EventId(scheduled_event_id),
+            attempt,
             request_id: "activity-poll".to_owned(),
             identity: "activity-worker".to_owned(),
         }))

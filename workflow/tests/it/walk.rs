@@ -284,8 +284,11 @@ fn any_timer(random: &mut SmallRng, run: &Run) -> Input {
 }
 
 fn start_activity(random: &mut SmallRng, run: &Run) -> Input {
+    let id = any_activity(random, run);
+    let attempt = run.state.activities.get(id).map_or(1, |activity| activity.unrecorded.attempt);
     Input::StartActivity(StartActivity {
-        scheduled_event_id: EventId(any_activity(random, run)),
+        scheduled_event_id: EventId(id),
+        attempt: if chance(random, 5) { attempt + 1 } else { attempt },
         request_id: if chance(random, 5) { "x".to_owned() } else { "poll".to_owned() },
         identity: "activity-worker".to_owned(),
     })

@@ -22,15 +22,17 @@ impl Cursor {
         Self { read: acked, out: BTreeSet::new(), is_behind: true, missed_some: false }
     }
 
-    /// Newly committed tasks, in order. False: they are left to be read from the store, in their turn.
-    pub(crate) fn offer(&mut self, ids: &[i64], out_max: usize) -> bool {
-        if self.is_behind || self.out.len() + ids.len() > out_max {
-            self.is_behind |= !ids.is_empty();
+    /// Newly committed tasks, in order. Returns those to run from memory; the others are read from the store in their
+    /// turn, or were: a page may have had them before the commit was known to be durable.
+    pub(crate) fn offer<'a>(&mut self, ids: &'a [i64], out_max: usize) -> &'a [i64] {
+        let fresh = &ids[ids.partition_point(|id| *id <= self.read)..];
+        if self.is_behind || self.out.len() + fresh.len() > out_max {
+            self.is_behind |= !fresh.is_empty();
             self.missed_some = true;
-            return false;
+            return &[];
         }
-        self.take(ids);
-        true
+        self.take(fresh);
+        fresh
     }
 
     /// Where the next page of the store begins, if there may be one and there is room for it.

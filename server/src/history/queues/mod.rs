@@ -82,9 +82,9 @@ impl Queues {
         if !commit.transfer.is_empty() {
             let ids: Vec<i64> = commit.transfer.iter().map(|task| task.task_id).collect();
             let mut transfer = lock(&self.transfer);
-            if transfer.cursor.offer(&ids, self.in_memory_max) {
-                transfer.ready.extend(commit.transfer);
-            }
+            let taken = transfer.cursor.offer(&ids, self.in_memory_max);
+            let first_taken = taken.first().copied().unwrap_or(i64::MAX);
+            transfer.ready.extend(commit.transfer.into_iter().filter(|task| task.task_id >= first_taken));
             self.transfer_wake.notify_one();
         }
         if !commit.timers.is_empty() {

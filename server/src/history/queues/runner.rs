@@ -39,7 +39,7 @@ pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
                 }
             });
         }
-        if read_transfer_page(&shard).await {
+        if shard.committer.is_open() && read_transfer_page(&shard).await {
             continue;
         }
         tokio::select! {

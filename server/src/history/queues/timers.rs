@@ -21,8 +21,15 @@ pub(crate) struct Timers<T> {
     /// Up to it everything is done, and nothing new is put below its moment.
     acked: TimerKey,
     near_max: usize,
-    /// While a stretch is being read: timers that were committed meanwhile, which the read may have missed.
-    arrived: Option<Vec<(TimerKey, T)>>,
+    reading: Option<Reading<T>>,
+}
+
+/// A stretch of the store that is being read.
+#[derive(Debug)]
+struct Reading<T> {
+    from: Timestamp,
+    /// Timers that were committed meanwhile, which the read may have missed.
+    arrived: Vec<(TimerKey, T)>,
 }
 
 /// A stretch of the store that must be read next.
@@ -36,16 +43,18 @@ impl<T> Timers<T> {
     /// As a new owner finds it: everything from `acked` on is only in the store.
     pub(crate) fn new(acked: TimerKey, near_max: usize) -> Self {
         let (near, out) = (BTreeMap::new(), BTreeSet::new());
-        Self { near, out, horizon: acked.fires_at, beyond: Some(acked.fires_at), acked, near_max, arrived: None }
+        Self { near, out, horizon: acked.fires_at, beyond: Some(acked.fires_at), acked, near_max, reading: None }
     }
 
     /// A newly committed timer.
     pub(crate) fn add(&mut self, key: TimerKey, timer: T) {
         assert!(key.fires_at >= self.acked.fires_at, "a timer below the ack level would be lost");
-        if key.fires_at < self.horizon {
+        if self.out.contains(&key) {
+            // A read had it before its commit was known to be durable, and it is already being fired.
+        } else if key.fires_at < self.horizon {
             self.near.insert(key, timer);
-        } else if let Some(arrived) = &mut self.arrived {
-            arrived.push((key, timer));
+        } else if let Some(reading) = &mut self.reading {
+            reading.arrived.push((key, timer));
         } else if self.beyond.is_none() && self.near.len() < self.near_max {
             // With nothing behind it, the horizon moves out to take the timer in.
             self.horizon = Timestamp(key.fires_at.0.saturating_add(1));
@@ -62,17 +71,23 @@ impl<T> Timers<T> {
     pub(crate) fn begin_read(&mut self, now: Timestamp) -> Option<Wanted> {
         let before = now + LOOK_AHEAD;
         let is_near = self.beyond.is_some_and(|beyond| beyond < before);
-        if !is_near || self.near.len() > self.near_max / 2 {
+        if !is_near || !self.has_room() {
             return None;
         }
-        self.arrived.get_or_insert_default();
+        assert!(self.reading.is_none(), "one stretch is read at a time");
+        self.reading = Some(Reading { from: self.horizon, arrived: Vec::new() });
         Some(Wanted { from: first_at(self.horizon), before })
     }
 
     /// All timers of the wanted stretch below `read_before`; `next`: the first moment at or behind it.
     pub(crate) fn end_read(&mut self, timers: Vec<(TimerKey, T)>, read_before: Timestamp, next: Option<Timestamp>) {
-        let arrived = self.arrived.take().expect("a read was begun");
-        self.near.extend(timers);
+        let Reading { from, arrived } = self.reading.take().expect("a read was begun");
+        if self.horizon < from {
+            // Memory overflowed meanwhile and the horizon drew nearer: the stretch does not join it any more.
+            arrived.iter().for_each(|(key, _)| self.leave_in_store(key.fires_at));
+            return;
+        }
+        self.near.extend(timers.into_iter().filter(|(key, _)| !self.out.contains(key)));
         self.horizon = self.horizon.max(read_before);
         self.beyond = next;
         for (key, timer) in arrived {
@@ -86,9 +101,8 @@ impl<T> Timers<T> {
 
     /// The read failed: what arrived meanwhile is in the store like the rest.
     pub(crate) fn abandon_read(&mut self) {
-        for (key, _) in self.arrived.take().unwrap_or_default() {
-            self.leave_in_store(key.fires_at);
-        }
+        let arrived = self.reading.take().map(|reading| reading.arrived).unwrap_or_default();
+        arrived.iter().for_each(|(key, _)| self.leave_in_store(key.fires_at));
     }
 
     /// Takes out what is due.
@@ -103,13 +117,15 @@ impl<T> Timers<T> {
     pub(crate) fn next_look(&self) -> Option<Timestamp> {
         let near = self.near.keys().next().map(|key| key.fires_at);
         // A timer that is far away is fetched half a look-ahead before its time.
-        let beyond = self.beyond.map(|beyond| Timestamp(beyond.0.saturating_sub(nanos(LOOK_AHEAD / 2))));
+        let beyond = self
+            .beyond
+            .filter(|_| self.has_room())
+            .map(|beyond| Timestamp(beyond.0.saturating_sub(nanos(LOOK_AHEAD / 2))));
         near.into_iter().chain(beyond).min()
     }
 
     pub(crate) fn done(&mut self, key: TimerKey) {
-        let was_out = self.out.remove(&key);
-        assert!(was_out, "timer {key:?} was not out");
+        self.out.remove(&key);
     }
 
     /// Everything up to here is done. Moves with the clock when nothing holds it back.
@@ -123,6 +139,11 @@ impl<T> Timers<T> {
 
     pub(crate) fn acked(&self) -> TimerKey {
         self.acked
+    }
+
+    /// Memory is filled from the store only when much of it is free, so that reads are worth their while.
+    fn has_room(&self) -> bool {
+        self.near.len() <= self.near_max / 2
     }
 
     fn leave_in_store(&mut self, fires_at: Timestamp) {

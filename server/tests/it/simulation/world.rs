@@ -15,6 +15,7 @@ use server::env::Env;
 use server::history::config::HistoryConfig;
 use server::{history, matching};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::client::{Sent, pause_after};
 use super::worker;
@@ -24,6 +25,7 @@ const N_SHARDS: i32 = 2;
 const N_WORKERS: usize = 6;
 
 pub(super) struct World {
+    began: Instant,
     handle: Handle,
     workers: JoinSet<()>,
 }
@@ -43,8 +45,9 @@ pub(super) struct Services {
 
 impl World {
     pub(super) async fn start(model: &Arc<Model>, seed: u64) -> Self {
-        let services = Services::start(model, seed);
-        let mut world = Self { handle: Handle { services: Arc::new(Mutex::new(services)) }, workers: JoinSet::new() };
+        let began = Instant::now();
+        let handle = Handle { services: Arc::new(Mutex::new(Services::start(model, began, seed))) };
+        let mut world = Self { began, handle, workers: JoinSet::new() };
         world.hire_workers();
         world
     }
@@ -52,8 +55,9 @@ impl World {
     /// A second history service that wants the same shards; matching is the first one's, which is not in dispute.
     pub(super) async fn start_rival(&self, model: &Arc<Model>, seed: u64) -> Self {
         let matching = self.handle.services().matching;
-        let services = Services::start_with(model, seed, |_, _, _| matching);
-        Self { handle: Handle { services: Arc::new(Mutex::new(services)) }, workers: JoinSet::new() }
+        let services = Services::start_with((model, self.began), seed, |_, _, _| matching);
+        let handle = Handle { services: Arc::new(Mutex::new(services)) };
+        Self { began: self.began, handle, workers: JoinSet::new() }
     }
 
     pub(super) fn handle(&self) -> Handle {
@@ -65,7 +69,7 @@ impl World {
     pub(super) async fn crash_and_restart(mut self, model: &Arc<Model>, seed: u64) -> Self {
         self.workers.abort_all();
         while self.workers.join_next().await.is_some() {}
-        let successor = Services::start(model, seed);
+        let successor = Services::start(model, self.began, seed);
         let dead = std::mem::replace(&mut *self.handle.services.lock().unwrap(), successor);
         // The two services hold each other; without this the dead would go on working.
         dead.peers.clear();
@@ -189,18 +193,18 @@ impl Handle {
 }
 
 impl Services {
-    fn start(model: &Arc<Model>, seed: u64) -> Self {
-        Self::start_with(model, seed, |env, peers, stores| {
+    fn start(model: &Arc<Model>, began: Instant, seed: u64) -> Self {
+        Self::start_with((model, began), seed, |env, peers, stores| {
             matching::service::Service::new(env, peers, stores.task_queues, Default::default())
         })
     }
 
     fn start_with(
-        model: &Arc<Model>,
+        (model, began): (&Arc<Model>, Instant),
         seed: u64,
         matching: impl FnOnce(Env, Peers, Stores) -> Arc<matching::service::Service>,
     ) -> Self {
-        let env = Env::simulated(seed);
+        let env = Env::simulated_since(began, seed);
         let engine: Arc<dyn Engine> = Arc::clone(model) as Arc<dyn Engine>;
         let stores = Stores::new(engine);
         let peers = Peers::default();

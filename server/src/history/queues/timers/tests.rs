@@ -93,3 +93,28 @@ fn the_ack_level_never_passes_what_was_not_read() {
     let mut timers = Timers::<u32>::new(key(0, 0), 10);
     assert_eq!(timers.ack(at(50)), key(0, 0));
 }
+
+#[test]
+fn timers_pushed_out_during_a_read_are_not_passed_over() {
+    let mut timers = Timers::new(key(0, 0), 4);
+    let wanted = timers.begin_read(START).expect("a new owner reads");
+    timers.end_read(vec![(key(100, 1), 0), (key(200, 2), 0)], wanted.before, Some(at(650)));
+    timers.begin_read(at(100)).expect("the next stretch is near");
+    for (seconds, id) in [(110, 3), (120, 4), (130, 5)] {
+        timers.add(key(seconds, id), 0);
+    }
+    timers.end_read(vec![(key(650, 9), 0)], at(700), None);
+    assert_eq!(timers.due(at(150)).len(), 4);
+    assert_eq!(timers.begin_read(at(150)).expect("the last is only in the store").from, key(200, i64::MIN));
+}
+
+#[test]
+fn a_timer_that_is_being_fired_is_not_added_again() {
+    let mut timers = Timers::new(key(0, 0), 4);
+    let wanted = timers.begin_read(START).expect("a new owner reads");
+    timers.end_read(vec![(key(1, 1), 0)], wanted.before, None);
+    assert_eq!(timers.due(at(1)).len(), 1);
+    timers.add(key(1, 1), 0);
+    assert!(timers.due(at(1)).is_empty());
+    timers.done(key(1, 1));
+}
