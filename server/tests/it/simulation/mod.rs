@@ -7,10 +7,12 @@ mod world;
 mod worker;
 mod client;
 mod checker;
+mod races;
 
 use std::time::Duration;
 
 use persistence::model::{Faults, Model, Writes};
+use server::history::config::HistoryConfig;
 
 use self::client::Clients;
 use self::world::World;
@@ -39,9 +41,9 @@ struct Plan {
 }
 
 /// Runs a load under faults, lets the faults stop, and checks that all of it came to a good end.
-async fn load_under_faults(seed: u64, faults: Faults, plan: &Plan) -> usize {
+async fn load_under_faults(seed: u64, faults: Faults, plan: &Plan, config: HistoryConfig) -> usize {
     let model = Model::with_faults(faults);
-    let world = World::start(&model, seed).await;
+    let world = World::start_as(&model, seed, config).await;
     let clients = Clients::start(&world, plan.n_workflows, plan.n_activities, plan.n_signals);
     let sent = clients.all_acknowledged().await;
     model.stop_faults();
@@ -94,7 +96,9 @@ fn simulate<F: Future>(future: F) -> F::Output {
 #[test]
 fn unknown_outcomes_lose_and_double_nothing_and_no_caller_is_told_a_falsehood() {
     let plan = Plan { n_workflows: 100, n_activities: 8, n_signals: 60 };
-    let counts = for_seeds(0..100, |seed| simulate(load_under_faults(seed, unknown_outcomes(seed), &plan)));
+    let counts = for_seeds(0..100, |seed| {
+        simulate(load_under_faults(seed, unknown_outcomes(seed), &plan, HistoryConfig::default()))
+    });
     assert_eq!(counts.len(), 100);
     assert!(counts.iter().all(|n_transitions| *n_transitions >= 10_000), "too few transitions: {counts:?}");
 }
@@ -102,7 +106,7 @@ fn unknown_outcomes_lose_and_double_nothing_and_no_caller_is_told_a_falsehood() 
 #[test]
 fn any_store_fault_is_survived() {
     let plan = Plan { n_workflows: 20, n_activities: 4, n_signals: 20 };
-    for_seeds(1000..1030, |seed| simulate(load_under_faults(seed, all_faults(seed), &plan)));
+    for_seeds(1000..1030, |seed| simulate(load_under_faults(seed, all_faults(seed), &plan, HistoryConfig::default())));
 }
 
 #[test]

@@ -45,8 +45,13 @@ pub(super) struct Services {
 
 impl World {
     pub(super) async fn start(model: &Arc<Model>, seed: u64) -> Self {
+        Self::start_as(model, seed, HistoryConfig::default()).await
+    }
+
+    pub(super) async fn start_as(model: &Arc<Model>, seed: u64, config: HistoryConfig) -> Self {
         let began = Instant::now();
-        let handle = Handle { services: Arc::new(Mutex::new(Services::start(model, began, seed))) };
+        let services = Services::start_with((model, began), (seed, config), new_matching);
+        let handle = Handle { services: Arc::new(Mutex::new(services)) };
         let mut world = Self { began, handle, workers: JoinSet::new() };
         world.hire_workers();
         world
@@ -55,7 +60,7 @@ impl World {
     /// A second history service that wants the same shards; matching is the first one's, which is not in dispute.
     pub(super) async fn start_rival(&self, model: &Arc<Model>, seed: u64) -> Self {
         let matching = self.handle.services().matching;
-        let services = Services::start_with((model, self.began), seed, |_, _, _| matching);
+        let services = Services::start_with((model, self.began), (seed, HistoryConfig::default()), |_, _, _| matching);
         let handle = Handle { services: Arc::new(Mutex::new(services)) };
         Self { began: self.began, handle, workers: JoinSet::new() }
     }
@@ -194,14 +199,12 @@ impl Handle {
 
 impl Services {
     fn start(model: &Arc<Model>, began: Instant, seed: u64) -> Self {
-        Self::start_with((model, began), seed, |env, peers, stores| {
-            matching::service::Service::new(env, peers, stores.task_queues, Default::default())
-        })
+        Self::start_with((model, began), (seed, HistoryConfig::default()), new_matching)
     }
 
     fn start_with(
         (model, began): (&Arc<Model>, Instant),
-        seed: u64,
+        (seed, config): (u64, HistoryConfig),
         matching: impl FnOnce(Env, Peers, Stores) -> Arc<matching::service::Service>,
     ) -> Self {
         let env = Env::simulated_since(began, seed);
@@ -212,7 +215,7 @@ impl Services {
             env: env.clone(),
             stores: stores.clone(),
             peers: peers.clone(),
-            config: HistoryConfig::default(),
+            config,
             n_shards: N_SHARDS,
             owner: format!("node-{seed}"),
             is_store_shared: true,
@@ -222,6 +225,10 @@ impl Services {
         peers.set_matching(Arc::clone(&matching));
         Self { history, matching, peers }
     }
+}
+
+fn new_matching(env: Env, peers: Peers, stores: Stores) -> Arc<matching::service::Service> {
+    matching::service::Service::new(env, peers, stores.task_queues, Default::default())
 }
 
 pub(super) fn execution(workflow_id: &str) -> WorkflowExecution {
