@@ -24,7 +24,7 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Events in a page, unless the client wants fewer.
 const PAGE_EVENTS_MAX: usize = 1000;
 /// Nodes read from the store at once.
-const PAGE_NODES: usize = 256;
+const PAGE_NODES: usize = 128;
 
 /// Events in order, and where the next page begins if the range was not exhausted.
 pub(crate) struct HistoryPage {
@@ -163,21 +163,36 @@ impl Shard {
         let state = self.read(&key).await?;
         // Backwards, a token's listing is `[first event, next_event_id)`.
         let end = token.map_or(state.next_event_id, |token| EventId(token.next_event_id)).min(state.next_event_id);
-        let size = i64::try_from(page_size(request.maximum_page_size)).unwrap_or(i64::MAX);
-        let begin = EventId((end.0 - size).max(EventId::FIRST.0));
-        let mut events = Vec::new();
-        let mut from = begin;
-        while from < end {
-            let page = self.history(&state, (from, end), PAGE_EVENTS_MAX).await?;
-            from = page.next.unwrap_or(end);
-            events.extend(page.events);
-        }
-        events.reverse();
-        let rest =
-            Listing { next: begin, end: state.next_event_id, is_running: state.is_running(), transient: Vec::new() };
-        let next_page_token = if begin > EventId::FIRST { rest.token(&key) } else { Bytes::new() };
+        let events = self.events_before(&state, end, page_size(request.maximum_page_size)).await?;
+        let next = events.last().map_or(EventId::FIRST, |last| EventId(last.event_id));
+        let rest = Listing { next, end: state.next_event_id, is_running: state.is_running(), transient: Vec::new() };
+        let next_page_token = if next > EventId::FIRST { rest.token(&key) } else { Bytes::new() };
         let history = Some(History { events });
         Ok(public::GetWorkflowExecutionHistoryReverseResponse { history, next_page_token })
+    }
+
+    /// Events below `end`, newest first, as many as fit a page. Always from the store: only people read backwards.
+    async fn events_before(
+        &self,
+        state: &ExecutionState,
+        end: EventId,
+        events_max: usize,
+    ) -> Result<Vec<HistoryEvent>, ServiceError> {
+        let mut events = Vec::new();
+        let mut bytes = 0;
+        let mut before = (end > EventId::FIRST).then_some(Cursor::from(end));
+        while let Some(cursor) = before {
+            let page = self.stores.history.read_reverse(&state.branch, cursor, EventId::FIRST, PAGE_NODES).await?;
+            for event in page.nodes.into_iter().flat_map(|node| node.events.into_iter().rev()) {
+                if !events.is_empty() && (events.len() >= events_max || bytes >= PAGE_BYTES_MAX) {
+                    return Ok(events);
+                }
+                bytes += event.encoded_len();
+                events.push(event);
+            }
+            before = page.next;
+        }
+        Ok(events)
     }
 
     /// The history that goes to a worker with its task: all of it, or what its cache lacks.

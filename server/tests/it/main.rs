@@ -2,5 +2,6 @@
 
 mod given;
 mod frontend;
+mod history;
 mod simulation;
 mod cassandra;
