@@ -215,6 +215,8 @@ impl CommitLoop {
                 progress.send_modify(|progress| progress.lease_seen_at = None);
             }
             match self.commit(gathered).await {
+                // With nothing asked for there may have been nothing to write.
+                Ok(_) if count == 0 => {}
                 Ok(runs) => {
                     progress.send_modify(|progress| {
                         progress.durable += count;
