@@ -14,8 +14,10 @@ use crate::table::Value;
 
 mod keys;
 mod commit;
+mod dead_letter;
 
 pub use commit::{CurrentWrite, RunWrite, ShardCommit};
+pub use dead_letter::DeadLetter;
 pub use keys::{ItemKind, RowKind};
 
 /// Rows of a run that one read brings: all of them, save for runs with very many pending items.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use persistence::error::StoreError;
-use persistence::stores::executions::{QueuedTimer, TimerKey};
+use persistence::stores::executions::{DeadLetter, QueuedTimer, TimerKey};
+use persistence::stores::queues::QueueKey;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
-use tracing::warn;
+use tracing::{error, warn};
 use workflow::{Input, Timestamp};
 
 use super::timers::Wanted;
@@ -21,6 +23,11 @@ const PAGE_ROWS: usize = 256;
 /// Tries without success after which a task is worth a warning, and then at each doubling.
 const TRIES_WARN: u32 = 8;
 
+/// Failures that no waiting mends, after which a task is put aside.
+const HOPELESS_MAX: u32 = 10;
+/// The type of the queues, one per shard, that hold such tasks.
+pub(crate) const DEAD_LETTERS: i32 = 1;
+
 /// Runs the shard's transfer tasks until the shard is closed.
 pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
     let mut running = JoinSet::new();
@@ -32,7 +39,8 @@ pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
             let place = pool.place().await;
             running.spawn(async move {
                 let execute = || transfer::execute(&shard, &peers, &task);
-                if until_done(&shard, &pool, place, execute).await {
+                let letter = || DeadLetter::Transfer(task.clone());
+                if until_settled(&shard, &pool, place, execute, letter).await {
                     shard.queues.transfer_done(task.task_id);
                     // Room in memory may let the next page in.
                     shard.queues.transfer_wake.notify_one();
@@ -82,7 +90,8 @@ pub(crate) async fn run_timers(shard: Arc<Shard>, pool: Pool) {
             let (shard, pool) = (Arc::clone(&shard), pool.clone());
             let place = pool.place().await;
             running.spawn(async move {
-                if until_done(&shard, &pool, place, || fire(&shard, &timer)).await {
+                let letter = || DeadLetter::Timer { key: timer.key.clone(), task: timer.task.clone() };
+                if until_settled(&shard, &pool, place, || fire(&shard, &timer), letter).await {
                     shard.queues.timer_done(key);
                 }
             });
@@ -154,23 +163,28 @@ async fn fire(shard: &Shard, timer: &Timer) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Tries until it works, or until there is nothing left to do. False: the shard was closed first.
-async fn until_done<F: Future<Output = Result<(), ServiceError>>>(
+/// Tries until it works, or there is nothing left to do, or it is put aside for an operator. False: the shard was closed
+/// first, and the task is its next owner's.
+async fn until_settled<F: Future<Output = Result<(), ServiceError>>>(
     shard: &Shard,
     pool: &Pool,
-    place: tokio::sync::OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
     execute: impl Fn() -> F,
+    letter: impl Fn() -> DeadLetter,
 ) -> bool {
     let mut place = Some(place);
     let mut tries = 0;
+    let mut n_hopeless = 0;
     loop {
-        match execute().await {
+        let attempted = if n_hopeless < HOPELESS_MAX { execute().await } else { put_aside(shard, &letter()).await };
+        match attempted {
             Ok(()) => return true,
             // The run, or what the task was made for, is gone.
             Err(ServiceError::NotFound(_)) => return true,
             Err(_) if !shard.committer.is_open() => return false,
             Err(error) => {
                 tries += 1;
+                n_hopeless += u32::from(!error.is_transient());
                 if tries >= TRIES_WARN && tries.is_power_of_two() {
                     warn!(shard = shard.id.0, tries, %error, "a queue task still fails");
                 }
@@ -180,4 +194,13 @@ async fn until_done<F: Future<Output = Result<(), ServiceError>>>(
         tokio::time::sleep(shard.env.jittered(backoff(tries))).await;
         place = Some(pool.place().await);
     }
+}
+
+/// Keeps the task where an operator finds it, so that it does not hold up those behind it for ever.
+async fn put_aside(shard: &Shard, letter: &DeadLetter) -> Result<(), ServiceError> {
+    let queue = QueueKey { queue_type: DEAD_LETTERS, name: format!("shard-{}", shard.id.0).into() };
+    shard.stores.queues.create(&queue, shard.env.now()).await?;
+    shard.stores.queues.enqueue(&queue, shard.env.new_uuid(), &[letter.to_message()]).await?;
+    error!(shard = shard.id.0, ?letter, "a queue task cannot be done and was put aside");
+    Ok(())
 }

@@ -8,6 +8,7 @@ mod worker;
 mod client;
 mod checker;
 mod races;
+mod poison;
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use proto::temporal::api::workflowservice::v1 as public;
 use server::cluster::peers::Peers;
 use server::env::Env;
+use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
 use server::{history, matching};
 use tokio::task::JoinSet;
@@ -126,6 +127,18 @@ impl World {
     }
 
     async fn described(&self, workflow_id: &str) -> public::DescribeWorkflowExecutionResponse {
+        loop {
+            match self.try_describe(workflow_id).await {
+                Ok(described) => return described,
+                Err(error) => pause_after(&error).await,
+            }
+        }
+    }
+
+    pub(super) async fn try_describe(
+        &self,
+        workflow_id: &str,
+    ) -> Result<public::DescribeWorkflowExecutionResponse, ServiceError> {
         let request = request::DescribeWorkflowExecutionRequest {
             namespace_id: NAMESPACE_ID.into(),
             request: Some(public::DescribeWorkflowExecutionRequest {
@@ -133,12 +146,7 @@ impl World {
                 ..Default::default()
             }),
         };
-        loop {
-            match self.handle.services().history.describe_workflow_execution(request.clone()).await {
-                Ok(described) => return described,
-                Err(error) => pause_after(&error).await,
-            }
-        }
+        self.handle.services().history.describe_workflow_execution(request).await
     }
 
     pub(super) async fn history(&self, workflow_id: &str) -> Vec<proto::temporal::api::history::v1::HistoryEvent> {

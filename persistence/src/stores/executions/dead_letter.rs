@@ -1,0 +1,50 @@
+//! Queue tasks that cannot be done, as messages for a dead-letter queue.
+
+use prost::Message as _;
+use workflow::{TimerTask, TransferTask};
+
+use super::QueuedTask;
+use crate::error::StoreError;
+use crate::stores::queues::Message;
+use crate::stores::rows::{self, Malformed};
+use crate::table::Value;
+
+/// Encodings of messages. Numbers are stored, and never reused.
+const TRANSFER: i32 = 1;
+const TIMER: i32 = 2;
+
+/// A queue task that was put aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeadLetter {
+    Transfer(QueuedTask<TransferTask>),
+    /// Its moment and its place in the queue are over; what it was for is not.
+    Timer {
+        key: workflow::ExecutionKey,
+        task: TimerTask,
+    },
+}
+
+impl DeadLetter {
+    #[must_use]
+    pub fn to_message(&self) -> Message {
+        let (encoding, payload) = match self {
+            Self::Transfer(queued) => (TRANSFER, rows::tasks::encode_transfer(queued).encode_to_vec()),
+            Self::Timer { key, task } => (TIMER, rows::tasks::encode_timer_task(key, task).encode_to_vec()),
+        };
+        Message { encoding, payload: payload.into() }
+    }
+
+    /// # Errors
+    /// `Corrupt` if it is not a message of ours.
+    pub fn from_message(message: &Message) -> Result<Self, StoreError> {
+        let payload = Value::Blob(message.payload.clone());
+        let decoded = match message.encoding {
+            TRANSFER => rows::from_value(payload).and_then(rows::tasks::decode_transfer).map(Self::Transfer),
+            TIMER => rows::from_value(payload)
+                .and_then(rows::tasks::decode_timer_task)
+                .map(|(key, task)| Self::Timer { key, task }),
+            _ => Err(Malformed::new("an encoding that is not known")),
+        };
+        decoded.map_err(|bad| bad.at("a dead letter"))
+    }
+}
