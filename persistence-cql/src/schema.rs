@@ -6,6 +6,8 @@
 mod lock;
 mod migrations;
 
+use std::time::Duration;
+
 use persistence::engine::{Batch, Consistency, Engine as _, KeyRange, Order, Outcome, Partition, Row, Slice};
 use persistence::error::StoreError;
 use persistence::table::{Column, Kind, Table};
@@ -64,6 +66,10 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
+/// A schema that is being changed settles within seconds.
+const SETTLE_TRIES: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(250);
+
 /// Makes the keyspace if there is none, then does what `update` does.
 pub async fn setup(config: &CqlConfig, terms: &LockTerms) -> Result<Report, SchemaError> {
     let session = session::connect_outside_keyspace(config).await?;
@@ -71,6 +77,15 @@ pub async fn setup(config: &CqlConfig, terms: &LockTerms) -> Result<Report, Sche
         let no_replication = || SchemaError::NoReplication(config.keyspace.clone());
         let replication = config.replication.as_ref().ok_or_else(no_replication)?;
         change(&session, "the keyspace", statements::create_keyspace(&config.keyspace, replication)).await?;
+    }
+    // What another node is making at this moment shows in the system's tables a little before it can be used.
+    for _ in 0..SETTLE_TRIES {
+        match update(config, terms).await {
+            Err(SchemaError::Store(StoreError::Unavailable(_)) | SchemaError::Connect(ConnectError::NoKeyspace(_))) => {
+                tokio::time::sleep(SETTLE_PAUSE).await;
+            }
+            updated => return updated,
+        }
     }
     update(config, terms).await
 }

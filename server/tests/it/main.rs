@@ -4,4 +4,3 @@ mod given;
 mod frontend;
 mod history;
 mod simulation;
-mod cassandra;

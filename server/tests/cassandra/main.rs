@@ -1,4 +1,5 @@
-//! Whole nodes on a real Cassandra: what they cost it, counted in statements, and two that want the same shard.
+//! Whole nodes on a real Cassandra: what they cost it, counted in statements, and two that want the same shard. A binary of its
+//! own, so that the simulations do not take the processor from what is counted here.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -18,7 +19,10 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 use uuid::Uuid;
 
-use crate::given::{NAMESPACE, connect};
+const NAMESPACE: &str = "default";
+
+/// How many batches a crowd takes depends on how fast it is served: those who count have the machine to themselves.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// One shard on a keyspace that no other test uses; the node makes the schema.
 fn config() -> Config {
@@ -37,7 +41,9 @@ fn config() -> Config {
 
 async fn start(config: &Config) -> (Node, WorkflowServiceClient<Channel>) {
     let node = Node::start(config.clone(), Env::system()).await.expect("the node starts");
-    let client = WorkflowServiceClient::new(connect(&node).await);
+    let address = format!("http://{}", node.address());
+    let channel = Channel::from_shared(address).expect("an address").connect().await.expect("the node listens");
+    let client = WorkflowServiceClient::new(channel);
     (node, client)
 }
 
@@ -103,6 +109,7 @@ fn conditional_writes(node: &Node) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_concurrent_starts_on_one_shard_take_at_most_sixteen_conditional_batches() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let (node, client) = start(&config()).await;
     let before = conditional_writes(&node);
     let mut starts = JoinSet::new();
@@ -121,6 +128,7 @@ async fn sixty_four_concurrent_starts_on_one_shard_take_at_most_sixteen_conditio
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_signals_at_once_take_at_most_a_hundred_conditional_batches_and_none_is_lost() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let (node, mut client) = start(&config()).await;
     client.start_workflow_execution(start_request("signaled")).await.expect("the start is granted");
     let before = conditional_writes(&node);
@@ -146,6 +154,7 @@ async fn a_thousand_signals_at_once_take_at_most_a_hundred_conditional_batches_a
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signals_of_one_sender_arrive_in_its_order_among_those_of_others() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let (node, mut client) = start(&config()).await;
     client.start_workflow_execution(start_request("ordered")).await.expect("the start is granted");
     let mut senders = JoinSet::new();
@@ -201,6 +210,7 @@ async fn an_idle_server_sends_nothing_but_its_heartbeat() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_nodes_fighting_for_a_shard_the_deposed_one_writes_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let config = config();
     let (one, mut client) = start(&config).await;
     let (other, other_client) = start(&config).await;
