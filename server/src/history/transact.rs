@@ -148,9 +148,11 @@ impl Shard {
                 run: Some(run.clone()),
             },
         });
+        // Held until its number is known: once submitted, the run's first task may come for it at any moment.
+        let mut born = newborn.as_deref().map(unknown_to_others);
         let submitted = self.committer.submit(permit, Submission { runs, current: commit });
-        if let Some(slot) = newborn {
-            unknown_to_others(&slot).submitted = submitted;
+        if let Some(born) = &mut born {
+            born.submitted = submitted;
         }
         if let Some((slot, run)) = current {
             slot.set(run);
