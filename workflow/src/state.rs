@@ -1,6 +1,5 @@
 //! ExecutionState: what a run is, and `check`: what must hold of it, each invariant with a name.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,12 +120,6 @@ impl ExecutionState {
 
     pub(crate) fn had_workflow_task(&self) -> bool {
         self.workflow_task != WorkflowTask::None || self.last_completed_started_event_id.is_some()
-    }
-
-    /// Request ids are also needed as a set; it is small, and built where it is asked for.
-    #[must_use]
-    pub fn known_signal_requests(&self) -> BTreeSet<&str> {
-        self.signal_request_ids.iter().map(|(_, id)| id.as_str()).collect()
     }
 
     /// What a replay of this run's events gives: two states of which only unrecorded parts differ become equal.
