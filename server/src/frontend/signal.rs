@@ -14,8 +14,11 @@ pub(super) async fn signal(
 ) -> Result<public::SignalWorkflowExecutionResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
     let checked = validate::signal(call.request, || frontend.new_id())?;
-    let ask =
-        request::SignalWorkflowExecutionRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let ask = request::SignalWorkflowExecutionRequest {
+        namespace_id: namespace.id.to_string(),
+        request: Some(checked),
+        ..Default::default()
+    };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.signal_workflow_execution(ask.clone()).await
     })
@@ -31,6 +34,7 @@ pub(super) async fn request_cancel(
     let ask = request::RequestCancelWorkflowExecutionRequest {
         namespace_id: namespace.id.to_string(),
         request: Some(checked),
+        ..Default::default()
     };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.request_cancel_workflow_execution(ask.clone()).await
@@ -44,8 +48,11 @@ pub(super) async fn terminate(
 ) -> Result<public::TerminateWorkflowExecutionResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
     let checked = validate::terminate(call.request)?;
-    let ask =
-        request::TerminateWorkflowExecutionRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let ask = request::TerminateWorkflowExecutionRequest {
+        namespace_id: namespace.id.to_string(),
+        request: Some(checked),
+        ..Default::default()
+    };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.terminate_workflow_execution(ask.clone()).await
     })

@@ -14,7 +14,11 @@ pub(super) async fn start(
 ) -> Result<public::StartWorkflowExecutionResponse, ServiceError> {
     let namespace = frontend.enter_to_start(&call.request.namespace).await?;
     let checked = validate::start::start(call.request, || frontend.new_id())?;
-    let ask = request::StartWorkflowExecutionRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let ask = request::StartWorkflowExecutionRequest {
+        namespace_id: namespace.id.to_string(),
+        request: Some(checked),
+        ..Default::default()
+    };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.start_workflow_execution(ask.clone()).await
     })
@@ -30,6 +34,7 @@ pub(super) async fn signal_with_start(
     let ask = request::SignalWithStartWorkflowExecutionRequest {
         namespace_id: namespace.id.to_string(),
         request: Some(checked),
+        ..Default::default()
     };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.signal_with_start_workflow_execution(ask.clone()).await

@@ -134,6 +134,7 @@ impl Service {
                 attempt: task.attempt,
                 request_id: self.env.new_uuid().to_string(),
                 poll_request: Some(poll_request.clone()),
+                ..Default::default()
             };
             let record = |history: Arc<HistoryService>| {
                 let start = start.clone();

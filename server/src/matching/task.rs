@@ -100,6 +100,7 @@ impl Task {
             created_at: self.created_at.0,
             expires_at: self.expires_at.map(|at| at.0),
             priority: Some(self.priority.clone()),
+            ..Default::default()
         };
         record.encode_to_vec().into()
     }

@@ -55,6 +55,7 @@ pub(crate) fn encode_activity(activity: &Activity) -> record::Activity {
         heartbeat_details: heartbeat_details.clone(),
         last_heartbeat_at: last_heartbeat_at.map(|at| at.0),
         timer_armed_for: timer_armed_for.map(|at| at.0),
+        ..Default::default()
     }
 }
 

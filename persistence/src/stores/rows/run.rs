@@ -78,8 +78,10 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
             timers: timers.len() as u64,
             signal_requests: signal_request_ids.len() as u64,
             buffered_events: buffered_events.len() as u64,
+            ..Default::default()
         }),
         is_closing: *is_closing,
+        ..Default::default()
     }
 }
 
@@ -124,6 +126,7 @@ fn check_counts(stored: record::ItemCounts, parts: &Parts) -> Decoded<()> {
         timers: parts.timers.len() as u64,
         signal_requests: parts.signal_requests.len() as u64,
         buffered_events: parts.buffered_events.len() as u64,
+        ..Default::default()
     };
     if stored == found {
         Ok(())
@@ -211,6 +214,7 @@ fn encode_workflow_task(task: &WorkflowTask) -> Option<record::WorkflowTask> {
         start_to_close_timeout: Some(span(*start_to_close_timeout)),
         version: *version,
         running: running.map(encode_running),
+        ..Default::default()
     })
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn encode(started: &Started) -> record::Started {
         priority: priority.clone(),
         links: links.clone(),
         again: again.as_ref().map(encode_again),
+        ..Default::default()
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) fn encode_transfer(queued: &QueuedTask<TransferTask>) -> record::Tran
                 scheduled_event_id: scheduled_event_id.0,
                 attempt: *attempt,
                 version: *version,
+                ..Default::default()
             })
         }
     };
@@ -63,6 +64,13 @@ pub(crate) fn decode_transfer(queued: record::TransferTask) -> Decoded<QueuedTas
             attempt: task.attempt,
             version: task.version,
         },
+        record::transfer_task::Task::StartChild(_)
+        | record::transfer_task::Task::SignalExternal(_)
+        | record::transfer_task::Task::CancelExternal(_)
+        | record::transfer_task::Task::Close(_)
+        | record::transfer_task::Task::Delete(_) => {
+            return Err(Malformed::new("a transfer task of a kind that nothing writes yet".to_owned()));
+        }
     };
     Ok(QueuedTask { task_id: queued.task_id, key: decode_key(queued.key)?, task })
 }
@@ -102,14 +110,21 @@ pub(crate) fn encode_timer_task(key: &ExecutionKey, task: &TimerTask) -> record:
         TimerTask::RunTimeout { version } => (TimerTaskKind::RunTimeout, RUN, 0, version),
         TimerTask::ExecutionTimeout { version } => (TimerTaskKind::ExecutionTimeout, RUN, 0, version),
     };
-    record::TimerTask { key: Some(encode_key(key)), kind: kind.into(), event_id: event_id.0, attempt, version }
+    record::TimerTask {
+        key: Some(encode_key(key)),
+        kind: kind.into(),
+        event_id: event_id.0,
+        attempt,
+        version,
+        ..Default::default()
+    }
 }
 
 pub(crate) fn decode_timer_task(task: record::TimerTask) -> Decoded<(ExecutionKey, TimerTask)> {
     let (kind, event_id, attempt, version) = (task.kind(), EventId(task.event_id), task.attempt, task.version);
     let scheduled_event_id = event_id;
     let decoded = match kind {
-        TimerTaskKind::Unspecified => {
+        TimerTaskKind::Unspecified | TimerTaskKind::Retention => {
             return Err(Malformed::new(format!("timer task of unknown kind {}", task.kind)));
         }
         TimerTaskKind::UserTimer => TimerTask::UserTimer { started_event_id: event_id, version },

@@ -82,8 +82,11 @@ impl Client {
             request_id: format!("{}-start", self.workflow_id),
             ..Default::default()
         };
-        let request =
-            request::StartWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+        let request = request::StartWorkflowExecutionRequest {
+            namespace_id: NAMESPACE_ID.into(),
+            request: Some(request),
+            ..Default::default()
+        };
         loop {
             match self.next_node().services().history.start_workflow_execution(request.clone()).await {
                 Ok(response) => return response.run_id,
@@ -99,8 +102,11 @@ impl Client {
             request_id: request_id.to_owned(),
             ..Default::default()
         };
-        let request =
-            request::SignalWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+        let request = request::SignalWorkflowExecutionRequest {
+            namespace_id: NAMESPACE_ID.into(),
+            request: Some(request),
+            ..Default::default()
+        };
         loop {
             match self.next_node().services().history.signal_workflow_execution(request.clone()).await {
                 Ok(_) => return,

@@ -51,7 +51,11 @@ async fn start(world: &World, workflow_id: &str) {
         request_id: workflow_id.into(),
         ..Default::default()
     };
-    let request = StartWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+    let request = StartWorkflowExecutionRequest {
+        namespace_id: NAMESPACE_ID.into(),
+        request: Some(request),
+        ..Default::default()
+    };
     world.handle().services().history.start_workflow_execution(request).await.unwrap();
 }
 

@@ -39,7 +39,11 @@ fn start(request_id: &str, conflict: WorkflowIdConflictPolicy) -> to_history::St
         workflow_id_conflict_policy: conflict.into(),
         ..Default::default()
     };
-    to_history::StartWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) }
+    to_history::StartWorkflowExecutionRequest {
+        namespace_id: NAMESPACE_ID.into(),
+        request: Some(request),
+        ..Default::default()
+    }
 }
 
 fn signal_with_start(request_id: &str) -> to_history::SignalWithStartWorkflowExecutionRequest {
@@ -53,7 +57,11 @@ fn signal_with_start(request_id: &str) -> to_history::SignalWithStartWorkflowExe
         workflow_id_conflict_policy: WorkflowIdConflictPolicy::UseExisting.into(),
         ..Default::default()
     };
-    to_history::SignalWithStartWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) }
+    to_history::SignalWithStartWorkflowExecutionRequest {
+        namespace_id: NAMESPACE_ID.into(),
+        request: Some(request),
+        ..Default::default()
+    }
 }
 
 fn signal(request_id: &str) -> to_history::SignalWorkflowExecutionRequest {
@@ -63,7 +71,11 @@ fn signal(request_id: &str) -> to_history::SignalWorkflowExecutionRequest {
         request_id: request_id.into(),
         ..Default::default()
     };
-    to_history::SignalWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) }
+    to_history::SignalWorkflowExecutionRequest {
+        namespace_id: NAMESPACE_ID.into(),
+        request: Some(request),
+        ..Default::default()
+    }
 }
 
 async fn poll(services: &Services) -> public::PollWorkflowTaskQueueResponse {
@@ -88,14 +100,19 @@ fn continue_as_new(task_token: bytes::Bytes) -> to_history::RespondWorkflowTaskC
     };
     let request =
         public::RespondWorkflowTaskCompletedRequest { task_token, commands: vec![command], ..Default::default() };
-    to_history::RespondWorkflowTaskCompletedRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) }
+    to_history::RespondWorkflowTaskCompletedRequest {
+        namespace_id: NAMESPACE_ID.into(),
+        request: Some(request),
+        ..Default::default()
+    }
 }
 
 async fn status(services: &Services, run_id: &str) -> WorkflowExecutionStatus {
     let execution = WorkflowExecution { workflow_id: ID.into(), run_id: run_id.into() };
     let request = public::DescribeWorkflowExecutionRequest { execution: Some(execution), ..Default::default() };
     let namespace_id = NAMESPACE_ID.into();
-    let request = to_history::DescribeWorkflowExecutionRequest { namespace_id, request: Some(request) };
+    let request =
+        to_history::DescribeWorkflowExecutionRequest { namespace_id, request: Some(request), ..Default::default() };
     services.history.describe_workflow_execution(request).await.unwrap().workflow_execution_info.unwrap().status()
 }
 
@@ -156,7 +173,8 @@ async fn second_run(services: &Services, first: &str) -> Option<String> {
     let execution = WorkflowExecution { workflow_id: ID.into(), run_id: first.into() };
     let request = public::GetWorkflowExecutionHistoryRequest { execution: Some(execution), ..Default::default() };
     let namespace_id = NAMESPACE_ID.into();
-    let request = to_history::GetWorkflowExecutionHistoryRequest { namespace_id, request: Some(request) };
+    let request =
+        to_history::GetWorkflowExecutionHistoryRequest { namespace_id, request: Some(request), ..Default::default() };
     let page = services.history.get_workflow_execution_history(request).await.unwrap();
     match page.history.unwrap().events.last().unwrap().attributes.clone() {
         Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end)) => Some(end.new_execution_run_id),
