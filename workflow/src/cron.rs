@@ -1,8 +1,13 @@
-//! Cron schedules: five fields, `@every`, `@hourly` and the like, in UTC. Pure arithmetic on moments.
+//! Cron schedules: five fields, `@every`, `@hourly` and the like, in UTC or in a zone that the text names. Reads text and
+//! counts; what a date is in a zone is in cron/calendar.rs.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
+
+mod calendar;
+
+use self::calendar::{Calendar, Days, NANOS_PER_SECOND, Zone};
 
 /// When a workflow runs again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,35 +16,29 @@ pub(crate) enum Schedule {
     Calendar(Box<Calendar>),
 }
 
-/// Each field is a set of bits; bit n says that value n matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Calendar {
-    minutes: u64,
-    hours: u64,
-    days_of_month: u64,
-    months: u64,
-    days_of_week: u64,
-    /// If both are restricted a day matches if either says so; otherwise both must.
-    any_day_field: bool,
-}
-
-const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
-const NANOS_PER_SECOND: i64 = 1_000_000_000;
-
-/// A schedule that matches nothing in this many days (28 years: one whole cycle of the calendar) never does.
-const DAYS_SEARCHED_MAX: i64 = 28 * 366;
+/// The reference's words for a text that is no schedule.
+const INVALID: &str = "invalid CronSchedule.";
+const NEVER: &str = "invalid CronSchedule, no time can be found to satisfy the schedule";
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
+/// What is wrong with a cron schedule, in the reference's words. An empty one is none, and fine.
+///
+/// # Errors
+/// If the text is no schedule, or one of no time at all.
+pub fn check_cron_schedule(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() { Ok(()) } else { Schedule::parse(text).map(|_| ()) }
+}
+
 impl Schedule {
     /// The text says what is wrong with a schedule that is none.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let invalid = || "invalid CronSchedule.".to_owned();
-        let text = without_zone(text)?;
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let (zone, text) = split_zone(text).ok_or(INVALID)?;
         if let Some(span) = text.strip_prefix("@every ") {
-            let span = parse_span(span.trim()).ok_or_else(invalid)?;
-            return Ok(Self::Every(Duration::from_secs(span.as_secs().max(1))));
+            let nanos = parse_span(span).ok_or(INVALID)?;
+            let seconds = u64::try_from(nanos.div_euclid(NANOS_PER_SECOND)).unwrap_or(0).max(1);
+            return Ok(Self::Every(Duration::from_secs(seconds)));
         }
         let fields = match text {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -49,10 +48,9 @@ impl Schedule {
             "@hourly" => "0 * * * *",
             fields => fields,
         };
-        let calendar = Calendar::parse(fields).ok_or_else(invalid)?;
-        if calendar.next(Timestamp(0)).is_none() {
-            return Err("invalid CronSchedule, no time can be found to satisfy the schedule".to_owned());
-        }
+        let calendar = parse_fields(fields, zone).ok_or(INVALID)?;
+        // Whether there is any such time does not depend on when it is asked, so the beginning of time will do.
+        calendar.next(Timestamp(0)).ok_or(NEVER)?;
         Ok(Self::Calendar(Box::new(calendar)))
     }
 
@@ -94,90 +92,62 @@ impl Schedule {
     }
 }
 
-impl Calendar {
-    fn parse(text: &str) -> Option<Self> {
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        let [minutes, hours, days_of_month, months, days_of_week] = fields.as_slice() else { return None };
-        let is_any = |field: &str| field.split(',').any(|part| part.starts_with(['*', '?']));
-        Some(Self {
-            minutes: parse_field(minutes, 0, 59, &[])?,
-            hours: parse_field(hours, 0, 23, &[])?,
-            days_of_month: parse_field(days_of_month, 1, 31, &[])?,
-            months: parse_field(months, 1, 12, &MONTHS)?,
-            days_of_week: parse_field(days_of_week, 0, 6, &WEEKDAYS)?,
-            any_day_field: is_any(days_of_month) || is_any(days_of_week),
-        })
-    }
-
-    /// The first whole minute after a moment that matches.
-    fn next(&self, after: Timestamp) -> Option<Timestamp> {
-        let first_second = after.0.div_euclid(NANOS_PER_SECOND) + 1;
-        let first_minute = first_second.div_euclid(60) + i64::from(first_second.rem_euclid(60) > 0);
-        let first_day = first_minute.div_euclid(24 * 60);
-        for day in first_day..=first_day + DAYS_SEARCHED_MAX {
-            if !self.matches_day(day) {
-                continue;
-            }
-            let from_minute = if day == first_day { first_minute.rem_euclid(24 * 60) } else { 0 };
-            let found =
-                (from_minute..24 * 60).find(|minute| has(self.hours, minute / 60) && has(self.minutes, minute % 60));
-            if let Some(minute) = found {
-                let seconds = day.checked_mul(SECONDS_PER_DAY)?.checked_add(minute * 60)?;
-                let next = Timestamp(seconds.checked_mul(NANOS_PER_SECOND)?);
-                assert!(next > after, "the next time is not this one");
-                return Some(next);
-            }
-        }
-        None
-    }
-
-    fn matches_day(&self, day: i64) -> bool {
-        let (month, day_of_month) = civil(day);
-        // The first day of all was a Thursday.
-        let day_of_week = (day + 4).rem_euclid(7);
-        let (in_month, in_week) = (has(self.days_of_month, day_of_month), has(self.days_of_week, day_of_week));
-        let is_day = if self.any_day_field { in_month && in_week } else { in_month || in_week };
-        has(self.months, month) && is_day
-    }
+/// Takes `CRON_TZ=Europe/Berlin ` or `TZ=Europe/Berlin ` off the front. Without it, the schedule is in UTC.
+fn split_zone(text: &str) -> Option<(Zone, &str)> {
+    let Some(rest) = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ=")) else {
+        return Some((Zone::Utc, text));
+    };
+    let (name, fields) = rest.split_once(' ')?;
+    Some((Zone::named(name)?, fields.trim()))
 }
 
-fn has(set: u64, value: i64) -> bool {
-    (0..64).contains(&value) && set & (1 << value) != 0
+fn parse_fields(text: &str, zone: Zone) -> Option<Calendar> {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let [minutes, hours, days_of_month, months, days_of_week] = fields.as_slice() else { return None };
+    let (of_month, of_week) = (parse_field(days_of_month, 1, 31, &[])?, parse_field(days_of_week, 0, 6, &WEEKDAYS)?);
+    let days =
+        Days { of_month: of_month.values, of_week: of_week.values, both_must_match: of_month.is_any || of_week.is_any };
+    Some(Calendar {
+        minutes: parse_field(minutes, 0, 59, &[])?.values,
+        hours: parse_field(hours, 0, 23, &[])?.values,
+        days,
+        months: parse_field(months, 1, 12, &MONTHS)?.values,
+        zone,
+    })
 }
 
-/// Month and day of month of a day since the epoch: the civil calendar, counted from a March so that leap days come last.
-fn civil(day: i64) -> (i64, i64) {
-    let day = day + 719_468;
-    let day_of_era = day.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    assert!((1..=12).contains(&month) && (1..=31).contains(&day_of_month), "a day has a date");
-    (month, day_of_month)
+/// One field of a schedule.
+#[derive(Clone, Copy, Default)]
+struct Field {
+    /// Bit n says that value n matches.
+    values: u64,
+    /// It has a `*` or a `?`, so it restricts nothing.
+    is_any: bool,
 }
 
 /// A list of `*`, `value`, `value-value`, each with an optional `/step`.
-fn parse_field(field: &str, low: u64, high: u64, names: &[&str]) -> Option<u64> {
-    let mut set = 0;
-    for part in field.split(',') {
+fn parse_field(field: &str, low: u64, high: u64, names: &[&str]) -> Option<Field> {
+    let mut all = Field::default();
+    for part in field.split(',').filter(|part| !part.is_empty()) {
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
+        let step: Option<usize> = step.map(|step| step.parse().ok()).map_or(Some(None), |step| step.map(Some))?;
+        let is_any = range.split('-').next().is_some_and(|first| first == "*" || first == "?");
         let (first, last) = match range.split_once('-') {
-            _ if range == "*" || range == "?" => (low, high),
+            _ if is_any => (low, high),
             Some((first, last)) => (parse_value(first, low, names)?, parse_value(last, low, names)?),
             None => {
                 let value = parse_value(range, low, names)?;
                 (value, if step.is_some() { high } else { value })
             }
         };
-        let step: usize = step.map_or(Some(1), |step| step.parse().ok())?;
+        let step = step.unwrap_or(1);
         if step == 0 || first < low || last > high || first > last {
             return None;
         }
-        set |= (first..=last).step_by(step).fold(0, |bits, value| bits | 1 << value);
+        all.values |= (first..=last).step_by(step).fold(0, |bits, value| bits | 1 << value);
+        all.is_any |= is_any && step == 1;
     }
-    Some(set)
+    Some(all)
 }
 
 fn parse_value(text: &str, low: u64, names: &[&str]) -> Option<u64> {
@@ -188,31 +158,55 @@ fn parse_value(text: &str, low: u64, names: &[&str]) -> Option<u64> {
     }
 }
 
-/// Only UTC is known here: what other zones do is data that changes, and the core has none.
-fn without_zone(text: &str) -> Result<&str, String> {
-    let text = text.trim();
-    let Some(rest) = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ=")) else { return Ok(text) };
-    let (zone, fields) = rest.split_once(' ').ok_or_else(|| "invalid CronSchedule.".to_owned())?;
-    if matches!(zone, "UTC" | "Etc/UTC" | "GMT" | "Etc/GMT") {
-        return Ok(fields.trim_start());
+/// `1h30m`, `90s`, `1.5h`, `-2m`: in nanoseconds.
+fn parse_span(text: &str) -> Option<i64> {
+    const UNITS: [(&str, i64); 8] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("μs", 1_000),
+        ("ms", 1_000_000),
+        ("s", NANOS_PER_SECOND),
+        ("m", 60 * NANOS_PER_SECOND),
+        ("h", 3600 * NANOS_PER_SECOND),
+    ];
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0);
     }
-    Err(format!("invalid CronSchedule: time zone {zone} is not supported yet, only UTC is"))
-}
-
-/// `1h30m`, `90s`, `1.5h`.
-fn parse_span(text: &str) -> Option<Duration> {
-    const UNITS: [(&str, f64); 6] = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
-    let mut rest = text;
-    let mut seconds = 0.0;
+    if rest.is_empty() {
+        return None;
+    }
+    let mut nanos: i64 = 0;
     while !rest.is_empty() {
         let length = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
-        let value: f64 = rest[..length].parse().ok()?;
+        let number = &rest[..length];
         rest = &rest[length..];
-        let (unit, factor) = UNITS.iter().find(|(unit, _)| rest.starts_with(unit))?;
+        let (unit, factor) =
+            UNITS.iter().filter(|(unit, _)| rest.starts_with(unit)).max_by_key(|(unit, _)| unit.len())?;
         rest = &rest[unit.len()..];
-        seconds += value * factor;
+        nanos = nanos.checked_add(scaled(number, *factor)?)?;
     }
-    Duration::try_from_secs_f64(seconds).ok().filter(|span| !span.is_zero())
+    Some(sign * nanos)
+}
+
+/// So many units of `factor` nanoseconds; what is below one is dropped.
+fn scaled(number: &str, factor: i64) -> Option<i64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let parse = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse::<i64>().ok() };
+    let whole = parse(whole)?.checked_mul(factor)?;
+    // Digits beyond these are below a nanosecond, whatever the unit.
+    const FRACTION_DIGITS: usize = 15;
+    let fraction = fraction.get(..fraction.len().min(FRACTION_DIGITS))?;
+    let scale = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
+    let below_one = i128::from(parse(fraction)?) * i128::from(factor) / scale;
+    whole.checked_add(i64::try_from(below_one).ok()?)
 }
 
 #[cfg(test)]

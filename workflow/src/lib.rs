@@ -34,6 +34,7 @@ mod cron;
 pub use activity::{Activity, ActivityAttempt, ActivityProgress};
 pub use branch::{Branch, BranchRange, VersionHistoryItem};
 pub use close::Closed;
+pub use cron::check_cron_schedule;
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
     ActivityRef, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity, FailWorkflowTask, Heartbeat,

@@ -143,7 +143,8 @@ impl Chain {
         let schedule = if start.cron_schedule.is_empty() {
             None
         } else {
-            Some(cron::Schedule::parse(&start.cron_schedule).map_err(Rejection::InvalidArgument)?)
+            let parsed = cron::Schedule::parse(&start.cron_schedule);
+            Some(parsed.map_err(|reason| Rejection::InvalidArgument(reason.to_owned()))?)
         };
         let scheduled = schedule.as_ref().and_then(|schedule| schedule.backoff(facts.now, facts.now));
         let initiator = match schedule {

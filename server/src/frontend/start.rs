@@ -34,7 +34,6 @@ pub(super) async fn signal_with_start(
     let ask = request::SignalWithStartWorkflowExecutionRequest {
         namespace_id: namespace.id.to_string(),
         request: Some(checked),
-        ..Default::default()
     };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.signal_with_start_workflow_execution(ask.clone()).await

@@ -142,9 +142,8 @@ fn start_delay(cron_schedule: &str, delay: &mut Option<Duration>) -> Result<(), 
         .map_err(|cause| invalid(format!("An invalid WorkflowStartDelaySeconds is set on request. cause: {cause}")))
 }
 
-/// A schedule that is taken and then not kept would be worse than none.
 fn cron_schedule(schedule: &str) -> Result<(), ServiceError> {
-    not_built(&[("CronSchedule", !schedule.is_empty())])
+    workflow::check_cron_schedule(schedule).map_err(invalid)
 }
 
 fn not_built(fields: &[(&str, bool)]) -> Result<(), ServiceError> {

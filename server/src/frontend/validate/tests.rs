@@ -103,7 +103,7 @@ fn a_start_is_refused_in_the_words_of_the_reference() {
             ("CronSchedule and WorkflowStartDelay may not be used together.", &|r| {
                 (r.cron_schedule, r.workflow_start_delay) = ("* * * * *".into(), seconds(1))
             }),
-            ("CronSchedule is not built yet", &|r| r.cron_schedule = "* * * * *".into()),
+            ("invalid CronSchedule.", &|r| r.cron_schedule = "TZ=Nowhere * * * * *".into()),
         ],
     );
 }

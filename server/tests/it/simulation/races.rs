@@ -57,11 +57,7 @@ fn signal_with_start(request_id: &str) -> to_history::SignalWithStartWorkflowExe
         workflow_id_conflict_policy: WorkflowIdConflictPolicy::UseExisting.into(),
         ..Default::default()
     };
-    to_history::SignalWithStartWorkflowExecutionRequest {
-        namespace_id: NAMESPACE_ID.into(),
-        request: Some(request),
-        ..Default::default()
-    }
+    to_history::SignalWithStartWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) }
 }
 
 fn signal(request_id: &str) -> to_history::SignalWorkflowExecutionRequest {
@@ -100,19 +96,14 @@ fn continue_as_new(task_token: bytes::Bytes) -> to_history::RespondWorkflowTaskC
     };
     let request =
         public::RespondWorkflowTaskCompletedRequest { task_token, commands: vec![command], ..Default::default() };
-    to_history::RespondWorkflowTaskCompletedRequest {
-        namespace_id: NAMESPACE_ID.into(),
-        request: Some(request),
-        ..Default::default()
-    }
+    to_history::RespondWorkflowTaskCompletedRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) }
 }
 
 async fn status(services: &Services, run_id: &str) -> WorkflowExecutionStatus {
     let execution = WorkflowExecution { workflow_id: ID.into(), run_id: run_id.into() };
     let request = public::DescribeWorkflowExecutionRequest { execution: Some(execution), ..Default::default() };
     let namespace_id = NAMESPACE_ID.into();
-    let request =
-        to_history::DescribeWorkflowExecutionRequest { namespace_id, request: Some(request), ..Default::default() };
+    let request = to_history::DescribeWorkflowExecutionRequest { namespace_id, request: Some(request) };
     services.history.describe_workflow_execution(request).await.unwrap().workflow_execution_info.unwrap().status()
 }
 
@@ -173,8 +164,7 @@ async fn second_run(services: &Services, first: &str) -> Option<String> {
     let execution = WorkflowExecution { workflow_id: ID.into(), run_id: first.into() };
     let request = public::GetWorkflowExecutionHistoryRequest { execution: Some(execution), ..Default::default() };
     let namespace_id = NAMESPACE_ID.into();
-    let request =
-        to_history::GetWorkflowExecutionHistoryRequest { namespace_id, request: Some(request), ..Default::default() };
+    let request = to_history::GetWorkflowExecutionHistoryRequest { namespace_id, request: Some(request) };
     let page = services.history.get_workflow_execution_history(request).await.unwrap();
     match page.history.unwrap().events.last().unwrap().attributes.clone() {
         Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end)) => Some(end.new_execution_run_id),
