@@ -220,6 +220,8 @@ impl From<Rejection> for ServiceError {
             | Rejection::WorkflowTaskNotFound
             | Rejection::ActivityNotFound
             | Rejection::ActivityIdNotFound(_)
+            | Rejection::ChildNotFound
+            | Rejection::OtherParent
             | Rejection::OtherChain { .. } => Self::NotFound(message),
             Rejection::AlreadyStarted(_) => Self::TaskAlreadyStarted(message),
             // The reference answers the full run's caller as it would a wrong request.

@@ -85,7 +85,7 @@ impl Node {
         let namespaces = Arc::new(NamespaceRegistry::new(stores.namespaces.clone(), env.clone()));
         namespaces.ensure(&config.cluster.namespaces, &cluster.name).await?;
 
-        let services = Services::start(&config, &env, &stores, &cluster, address);
+        let services = Services::start(&config, &env, (&stores, &namespaces), &cluster, address);
         let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster));
         let (stop, stopped) = watch::channel(false);
         let (health, router) = serving::router(frontend.clone()).await;
@@ -139,7 +139,13 @@ impl Node {
 }
 
 impl Services {
-    fn start(config: &Config, env: &Env, stores: &Stores, cluster: &Cluster, address: SocketAddr) -> Self {
+    fn start(
+        config: &Config,
+        env: &Env,
+        (stores, namespaces): (&Stores, &Arc<NamespaceRegistry>),
+        cluster: &Cluster,
+        address: SocketAddr,
+    ) -> Self {
         let peers = Peers::default();
         let matching = matching::service::Service::new(
             env.clone(),
@@ -151,6 +157,7 @@ impl Services {
         let history = history::service::Service::start(history::service::Parts {
             env: env.clone(),
             stores: stores.clone(),
+            namespaces: Arc::clone(namespaces),
             peers: peers.clone(),
             config: config.history.clone(),
             n_shards: cluster.n_shards,

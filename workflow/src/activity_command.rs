@@ -13,7 +13,7 @@ use proto::temporal::api::history::v1::{
 };
 
 use crate::activity::{arm_timer, dispatch, find, find_by_id};
-use crate::commands::{BadCommand, Completion, check_size, encode_string, normalize_queue};
+use crate::commands::{BadCommand, Completion, check_count, check_size, encode_string, normalize_queue};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::EventId;
 use crate::retry;
@@ -31,7 +31,9 @@ pub(crate) fn schedule(
     let command = normalize(draft, command).map_err(|reason| BadCommand::new(cause, reason))?;
     let oversized = "ScheduleActivityTaskCommandAttributes.Input exceeds size limit.";
     check_size(draft, cause, command.input.as_ref(), oversized)?;
-    check_count(draft)?;
+    let (n_pending, limit) = (draft.state.activities.len(), draft.facts.limits.pending_activities);
+    let too_many = WorkflowTaskFailedCause::PendingActivitiesLimitExceeded;
+    check_count(too_many, "pending activities", n_pending, limit)?;
     if find_by_id(draft, &command.activity_id).is_some() {
         let reason = format!(
             "invalid history builder state for action: add-activitytask-scheduled-event, ActivityID: {}",
@@ -59,17 +61,6 @@ pub(crate) fn schedule(
     dispatch(draft, scheduled_event_id);
     arm_timer(draft, scheduled_event_id);
     Ok(())
-}
-
-fn check_count(draft: &Draft) -> Result<(), BadCommand> {
-    let n_pending = draft.state.activities.len();
-    let limit = draft.facts.limits.pending_activities;
-    if n_pending < limit {
-        return Ok(());
-    }
-    let reason =
-        format!("the number of pending activities, {n_pending}, has reached the per-workflow limit of {limit}");
-    Err(BadCommand::new(WorkflowTaskFailedCause::PendingActivitiesLimitExceeded, reason))
 }
 
 /// Checks a command's attributes and fills in what they leave out.

@@ -11,7 +11,7 @@ use crate::branch;
 use crate::events::not_built;
 use crate::ids::EventId;
 use crate::state::{ExecutionState, Status};
-use crate::{activity, close, properties, signal, timer, workflow_task};
+use crate::{activity, child, close, external, properties, signal, timer, workflow_task};
 
 /// Applies any event but a run's first. `batch_id` is the id of the first event of the node that the event is in.
 #[rustfmt::skip]
@@ -36,6 +36,20 @@ pub(crate) fn apply(state: &mut ExecutionState, event: &HistoryEvent, batch_id: 
         Attributes::TimerStartedEventAttributes(timer) => timer::apply_started(state, event, timer),
         Attributes::TimerFiredEventAttributes(timer) => timer::apply_ended(state, timer.started_event_id),
         Attributes::TimerCanceledEventAttributes(timer) => timer::apply_ended(state, timer.started_event_id),
+        Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(child) => child::apply_initiated(state, event, child, batch_id),
+        Attributes::StartChildWorkflowExecutionFailedEventAttributes(child) => child::apply_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionStartedEventAttributes(child) => child::apply_started(state, event, child),
+        Attributes::ChildWorkflowExecutionCompletedEventAttributes(child) => child::apply_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionFailedEventAttributes(child) => child::apply_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionCanceledEventAttributes(child) => child::apply_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionTimedOutEventAttributes(child) => child::apply_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionTerminatedEventAttributes(child) => child::apply_ended(state, child.initiated_event_id),
+        Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(signal) => external::apply_signal_initiated(state, event, signal, batch_id),
+        Attributes::ExternalWorkflowExecutionSignaledEventAttributes(signal) => external::apply_signal_answered(state, signal.initiated_event_id),
+        Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(signal) => external::apply_signal_answered(state, signal.initiated_event_id),
+        Attributes::RequestCancelExternalWorkflowExecutionInitiatedEventAttributes(cancel) => external::apply_cancel_initiated(state, event, cancel, batch_id),
+        Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(cancel) => external::apply_cancel_answered(state, cancel.initiated_event_id),
+        Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(cancel) => external::apply_cancel_answered(state, cancel.initiated_event_id),
         Attributes::WorkflowExecutionSignaledEventAttributes(signal) => signal::apply_signaled(state, event, signal),
         Attributes::WorkflowExecutionCancelRequestedEventAttributes(_) => close::apply_cancel_requested(state, event),
         Attributes::UpsertWorkflowSearchAttributesEventAttributes(upsert) => properties::apply_search_attributes(state, upsert),

@@ -20,10 +20,10 @@ use crate::activity_attempt::timeout_failure;
 use crate::commands::{BadCommand, Completion, check_size};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, RunId};
-use crate::input::{RequestCancel, Terminate};
+use crate::input::{RequestCancel, Sender, Terminate};
 use crate::next_run::{self, Follow};
 use crate::state::{ExecutionState, Status};
-use crate::tasks::TimerTask;
+use crate::tasks::{TimerTask, TransferTask};
 use crate::time::Timestamp;
 use crate::transition::{Outcome, Rejection, Reply};
 use crate::workflow_task::{self, SERVER_IDENTITY, TaskFailure, WorkflowTask};
@@ -42,6 +42,7 @@ pub(crate) fn request_cancel(draft: &mut Draft, request: RequestCancel) -> Resul
         return Ok(Outcome::Unchanged(Reply::Done));
     }
     check_chain(&draft.state, request.first_run_id)?;
+    check_sender(&draft.state, request.sender.as_ref())?;
     if draft.state.cancel_requested.is_some() || draft.state.unrecorded.cancel_request_id.is_some() {
         return Ok(Outcome::Unchanged(Reply::Done));
     }
@@ -49,8 +50,9 @@ pub(crate) fn request_cancel(draft: &mut Draft, request: RequestCancel) -> Resul
     let what =
         Attributes::WorkflowExecutionCancelRequestedEventAttributes(WorkflowExecutionCancelRequestedEventAttributes {
             cause: request.reason,
+            external_initiated_event_id: request.sender.as_ref().map_or(0, |sender| sender.initiated_event_id),
+            external_workflow_execution: request.sender.map(|sender| sender.execution),
             identity: request.identity,
-            ..Default::default()
         });
     draft.record(Entry { links: request.links, ..what.into() });
     workflow_task::ensure(draft);
@@ -62,6 +64,7 @@ pub(crate) fn terminate(draft: &mut Draft, request: Terminate) -> Result<Outcome
         return Err(Rejection::ExecutionClosed);
     }
     check_chain(&draft.state, request.first_run_id)?;
+    check_sender(&draft.state, request.sender.as_ref())?;
     record_terminated(draft, request);
     Ok(Outcome::Changed(Reply::Done))
 }
@@ -69,7 +72,8 @@ pub(crate) fn terminate(draft: &mut Draft, request: Terminate) -> Result<Outcome
 /// The server gives up on a run.
 pub(crate) fn terminate_by_server(draft: &mut Draft, reason: String) {
     let identity = SERVER_IDENTITY.to_owned();
-    record_terminated(draft, Terminate { reason, details: None, identity, first_run_id: None, links: Vec::new() });
+    let (first_run_id, links, sender) = (None, Vec::new(), None);
+    record_terminated(draft, Terminate { reason, details: None, identity, first_run_id, links, sender });
 }
 
 fn record_terminated(draft: &mut Draft, request: Terminate) {
@@ -98,6 +102,24 @@ fn check_chain(state: &ExecutionState, first_run_id: Option<RunId>) -> Result<()
     }
     let run_id = first_run_id.map(|id| id.to_string()).unwrap_or_default();
     Err(Rejection::OtherChain { workflow_id: state.key.workflow_id.to_string(), run_id })
+}
+
+/// A workflow may mean only a child of its own.
+pub(crate) fn check_sender(state: &ExecutionState, sender: Option<&Sender>) -> Result<(), Rejection> {
+    let Some(sender) = sender.filter(|sender| sender.child_only) else { return Ok(()) };
+    let is_parent = state.started.parent.as_ref().is_some_and(|parent| parent.execution == sender.execution);
+    if is_parent { Ok(()) } else { Err(Rejection::OtherParent) }
+}
+
+/// What must be done once a run is over, however it ended.
+pub(crate) fn follow_up(draft: &mut Draft) {
+    let closed = draft.state.closed.as_ref().expect("only a closed run is followed up");
+    // If another run follows, it is that one's end which the parent waits for.
+    let reports_to_parent = draft.state.started.parent.is_some() && closed.new_run_id.is_none();
+    if reports_to_parent || !draft.state.children.is_empty() {
+        let version = draft.state.last_version();
+        draft.transfer(TransferTask::Close { version });
+    }
 }
 
 /// The run's time is over. It may be retried, or run again by its cron schedule.

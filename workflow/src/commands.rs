@@ -1,6 +1,6 @@
 //! The commands of a completed workflow task: one `match`, a line per command.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use prost::Message;
@@ -13,8 +13,9 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use crate::activity_command::{self, CancelRequest};
 use crate::draft::{Annotation, Draft};
 use crate::events::short_name;
-use crate::ids::EventId;
-use crate::{close, properties, timer};
+use crate::ids::{EventId, NamespaceId};
+use crate::input::KnownNamespaces;
+use crate::{child_command, close, external, properties, timer};
 
 /// The workflow task whose commands are processed.
 pub(crate) struct Completion {
@@ -25,6 +26,19 @@ pub(crate) struct Completion {
     pub has_news: bool,
     /// A command canceled an activity that no worker had: the workflow must hear of it.
     pub canceled_unstarted: bool,
+    /// Workflow ids of the children that its commands start.
+    pub initiated_children: BTreeSet<String>,
+    pub namespaces: KnownNamespaces,
+}
+
+impl Completion {
+    /// The namespace that a command means. Whoever took the commands in has looked up all names.
+    pub(crate) fn namespace_id(&self, draft: &Draft, name: &str) -> NamespaceId {
+        if name.is_empty() {
+            return draft.state.key.namespace_id;
+        }
+        *self.namespaces.by_name.get(name).expect("the namespaces that commands name are known")
+    }
 }
 
 /// A command that cannot be: nothing of its workflow task is kept, and the task fails.
@@ -133,9 +147,9 @@ fn process_one(draft: &mut Draft, completion: &mut Completion, what: Attributes,
         Attributes::FailWorkflowExecutionCommandAttributes(command) => close::fail(draft, completion, command, annotation),
         Attributes::CancelWorkflowExecutionCommandAttributes(command) => close::cancel(draft, completion, command, annotation),
         Attributes::ContinueAsNewWorkflowExecutionCommandAttributes(command) => close::continue_as_new(draft, completion, command, annotation),
-        Attributes::StartChildWorkflowExecutionCommandAttributes(_) => not_supported(Cause::BadStartChildExecutionAttributes, "child workflows"),
-        Attributes::RequestCancelExternalWorkflowExecutionCommandAttributes(_) => not_supported(Cause::BadRequestCancelExternalWorkflowExecutionAttributes, "canceling other workflows"),
-        Attributes::SignalExternalWorkflowExecutionCommandAttributes(_) => not_supported(Cause::BadSignalWorkflowExecutionAttributes, "signaling other workflows"),
+        Attributes::StartChildWorkflowExecutionCommandAttributes(command) => child_command::start(draft, completion, command, annotation),
+        Attributes::RequestCancelExternalWorkflowExecutionCommandAttributes(command) => external::request_cancel(draft, completion, command, annotation),
+        Attributes::SignalExternalWorkflowExecutionCommandAttributes(command) => external::signal(draft, completion, command, annotation),
         Attributes::ProtocolMessageCommandAttributes(_) => not_supported(Cause::BadUpdateWorkflowExecutionMessage, "workflow updates"),
         Attributes::ScheduleNexusOperationCommandAttributes(_) => not_supported(Cause::FeatureDisabled, "Nexus operations"),
         Attributes::RequestCancelNexusOperationCommandAttributes(_) => not_supported(Cause::FeatureDisabled, "Nexus operations"),
@@ -209,6 +223,20 @@ pub(crate) fn check_size(
         return Err(BadCommand::fatal(cause, oversized));
     }
     Ok(())
+}
+
+/// Refuses one more of what there may be only so many of.
+pub(crate) fn check_count(
+    cause: WorkflowTaskFailedCause,
+    what: &str,
+    n_pending: usize,
+    limit: usize,
+) -> Result<(), BadCommand> {
+    if n_pending < limit {
+        return Ok(());
+    }
+    let reason = format!("the number of {what}, {n_pending}, has reached the per-workflow limit of {limit}");
+    Err(BadCommand::new(cause, reason))
 }
 
 /// Checks the name of a task queue that a command gave, or gives it the default one.

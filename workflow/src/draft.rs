@@ -12,6 +12,8 @@ use proto::temporal::api::sdk::v1::{EventGroupMarker, UserMetadata};
 use crate::activity;
 use crate::apply::apply;
 use crate::branch::Branch;
+use crate::child;
+use crate::close;
 use crate::events::{comes_last, kind};
 use crate::ids::{EventId, ExecutionKey};
 use crate::start;
@@ -121,6 +123,7 @@ impl<'a> Draft<'a> {
             event.event_id = self.state.next_event_id.0;
             event.version = self.version();
             activity::wire_started_event(&self.state, &mut event);
+            child::wire_started_event(&self.state, &mut event);
             self.append(event);
         }
         assert!(!self.has_waiting(), "all that waited is recorded");
@@ -149,6 +152,9 @@ impl<'a> Draft<'a> {
         if !self.state.is_running() {
             // A run that closes takes no notice of what came too late for its last workflow task.
             self.drop_waiting();
+            if self.closes_now() {
+                close::follow_up(&mut self);
+            }
         } else if self.state.workflow_task.is_running() {
             self.keep_waiting();
         } else {
@@ -160,6 +166,9 @@ impl<'a> Draft<'a> {
         let changed = ChangedItems {
             activities: self.state.activities.take_touched(),
             timers: self.state.timers.take_touched(),
+            children: self.state.children.take_touched(),
+            external_signals: self.state.external_signals.take_touched(),
+            external_cancels: self.state.external_cancels.take_touched(),
             signal_request_ids: self.state.signal_request_ids.take_touched(),
             buffered_events: self.state.unrecorded.buffered_events.take_touched(),
         };
@@ -180,6 +189,12 @@ impl<'a> Draft<'a> {
         if cfg!(debug_assertions) {
             self.state.check();
         }
+    }
+
+    /// The run's end is among what this draft records.
+    fn closes_now(&self) -> bool {
+        let last = self.events.last().map(|event| EventId(event.event_id));
+        last.is_some() && last == self.state.closed.as_ref().map(|closed| closed.event_id)
     }
 
     fn waiting_is_too_much(&self) -> bool {

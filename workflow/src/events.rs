@@ -118,26 +118,12 @@ pub(crate) fn short_name(name: &str, prefix: &str) -> String {
         .collect()
 }
 
-/// Events of what is not built yet: children, other workflows, updates, Nexus, pause. Nothing records them, and a history
+/// Events of what is not built yet: updates, Nexus, pause. Nothing records them, and a history
 /// that has them is refused.
 macro_rules! not_built {
     () => {
         Attributes::ActivityPropertiesModifiedExternallyEventAttributes(_)
             | Attributes::WorkflowPropertiesModifiedExternallyEventAttributes(_)
-            | Attributes::RequestCancelExternalWorkflowExecutionInitiatedEventAttributes(_)
-            | Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(_)
-            | Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(_)
-            | Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(_)
-            | Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(_)
-            | Attributes::ExternalWorkflowExecutionSignaledEventAttributes(_)
-            | Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(_)
-            | Attributes::StartChildWorkflowExecutionFailedEventAttributes(_)
-            | Attributes::ChildWorkflowExecutionStartedEventAttributes(_)
-            | Attributes::ChildWorkflowExecutionCompletedEventAttributes(_)
-            | Attributes::ChildWorkflowExecutionFailedEventAttributes(_)
-            | Attributes::ChildWorkflowExecutionCanceledEventAttributes(_)
-            | Attributes::ChildWorkflowExecutionTimedOutEventAttributes(_)
-            | Attributes::ChildWorkflowExecutionTerminatedEventAttributes(_)
             | Attributes::WorkflowExecutionUpdateAdmittedEventAttributes(_)
             | Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(_)
             | Attributes::WorkflowExecutionUpdateRejectedEventAttributes(_)

@@ -1,15 +1,20 @@
 //! Input: the closed list of everything that can happen to an execution that exists.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::common::v1::MeteringMetadata;
 use proto::temporal::api::common::v1::{Header, Link, Payloads, WorkflowExecution};
-use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::enums::v1::{
+    CancelExternalWorkflowExecutionFailedCause, SignalExternalWorkflowExecutionFailedCause, WorkflowTaskFailedCause,
+};
 use proto::temporal::api::failure::v1::Failure;
 use proto::temporal::api::sdk::v1::WorkflowTaskCompletedMetadata;
 
-use crate::ids::{EventId, RunId};
+use crate::child::{ChildClosed, ChildStartFailed, ChildStarted};
+use crate::external::ExternalAnswer;
+use crate::ids::{EventId, NamespaceId, RunId};
 use crate::tasks::TimerTask;
 
 #[derive(Debug, Clone)]
@@ -26,6 +31,15 @@ pub enum Input {
     FailActivity(FailActivity),
     CancelActivity(CancelActivity),
     ResetSticky,
+    /// The parent knows that this run is there: it may begin.
+    ScheduleFirstTask,
+    ChildStarted(ChildStarted),
+    ChildStartFailed(ChildStartFailed),
+    ChildClosed(Box<ChildClosed>),
+    ExternalSignaled(ExternalAnswer),
+    ExternalSignalFailed(ExternalAnswer, SignalExternalWorkflowExecutionFailedCause),
+    ExternalCancelRequested(ExternalAnswer),
+    ExternalCancelFailed(ExternalAnswer, CancelExternalWorkflowExecutionFailedCause),
     /// A timer task's moment has come. What it finds may have changed since it was made.
     Due(TimerTask),
 }
@@ -39,6 +53,18 @@ pub struct Signal {
     /// Empty: not deduplicated.
     pub request_id: String,
     pub links: Vec<Link>,
+    /// `None`: a client.
+    pub sender: Option<Sender>,
+}
+
+/// The workflow that asks something of another one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sender {
+    pub execution: WorkflowExecution,
+    /// Of the event that says so in the sender's history; zero if there is none.
+    pub initiated_event_id: i64,
+    /// Only a child of the sender is meant.
+    pub child_only: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -49,6 +75,8 @@ pub struct RequestCancel {
     /// Refuses when the chain of runs began with another one.
     pub first_run_id: Option<RunId>,
     pub links: Vec<Link>,
+    /// `None`: a client.
+    pub sender: Option<Sender>,
 }
 
 #[derive(Debug, Clone)]
@@ -58,6 +86,8 @@ pub struct Terminate {
     pub identity: String,
     pub first_run_id: Option<RunId>,
     pub links: Vec<Link>,
+    /// `None`: a client.
+    pub sender: Option<Sender>,
 }
 
 /// Matching found a worker for the scheduled workflow task.
@@ -93,6 +123,15 @@ pub struct CompleteWorkflowTask {
     pub metering_metadata: Option<MeteringMetadata>,
     /// For a new task that is returned at once.
     pub request_id: String,
+    pub namespaces: KnownNamespaces,
+}
+
+/// The namespaces that the commands of a workflow task name, and the run's own.
+#[derive(Debug, Clone, Default)]
+pub struct KnownNamespaces {
+    /// The name of the run's own; empty if no command needs it.
+    pub own: String,
+    pub by_name: BTreeMap<String, NamespaceId>,
 }
 
 #[derive(Debug, Clone)]

@@ -23,6 +23,9 @@ mod activity;
 mod activity_command;
 mod activity_attempt;
 mod timer;
+mod child;
+mod child_command;
+mod external;
 mod signal;
 mod properties;
 mod close;
@@ -33,12 +36,15 @@ mod cron;
 
 pub use activity::{Activity, ActivityAttempt, ActivityProgress};
 pub use branch::{Branch, BranchRange, VersionHistoryItem};
+pub use child::{Child, ChildClosed, ChildStart, ChildStartFailed, ChildStarted};
 pub use close::Closed;
 pub use cron::check_cron_schedule;
+pub use external::{ExternalAnswer, ExternalRequest};
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
     ActivityRef, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity, FailWorkflowTask, Heartbeat,
-    Input, Parent, RequestCancel, Signal, Start, StartActivity, StartWorkflowTask, TaskRef, Terminate,
+    Input, KnownNamespaces, Parent, RequestCancel, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef,
+    Terminate,
 };
 pub use items::Items;
 pub use replay::{ReplayError, replay};

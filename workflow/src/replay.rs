@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use crate::apply::apply;
 use crate::branch::Branch;
+use crate::child;
 use crate::events::{kind, not_built};
+use crate::external;
 use crate::ids::{EventId, ExecutionKey};
 use crate::start;
 use crate::state::ExecutionState;
@@ -110,6 +112,20 @@ fn fits_what(state: &ExecutionState, what: &Attributes) -> Result<(), &'static s
         Attributes::ActivityTaskCancelRequestedEventAttributes(activity) => is_cancelable(state, activity.scheduled_event_id),
         Attributes::TimerFiredEventAttributes(timer) => is_timer(state, timer.started_event_id),
         Attributes::TimerCanceledEventAttributes(timer) => is_timer(state, timer.started_event_id),
+        Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(child) => child::fits_initiated(child),
+        Attributes::StartChildWorkflowExecutionFailedEventAttributes(child) => child::fits_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionStartedEventAttributes(child) => child::fits_started(state, child),
+        Attributes::ChildWorkflowExecutionCompletedEventAttributes(child) => child::fits_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionFailedEventAttributes(child) => child::fits_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionCanceledEventAttributes(child) => child::fits_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionTimedOutEventAttributes(child) => child::fits_ended(state, child.initiated_event_id),
+        Attributes::ChildWorkflowExecutionTerminatedEventAttributes(child) => child::fits_ended(state, child.initiated_event_id),
+        Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(signal) => external::fits_initiated(&signal.namespace_id),
+        Attributes::ExternalWorkflowExecutionSignaledEventAttributes(signal) => external::fits_answer(&state.external_signals, signal.initiated_event_id),
+        Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(signal) => external::fits_answer(&state.external_signals, signal.initiated_event_id),
+        Attributes::RequestCancelExternalWorkflowExecutionInitiatedEventAttributes(cancel) => external::fits_initiated(&cancel.namespace_id),
+        Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(cancel) => external::fits_answer(&state.external_cancels, cancel.initiated_event_id),
+        Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(cancel) => external::fits_answer(&state.external_cancels, cancel.initiated_event_id),
         Attributes::WorkflowExecutionCancelRequestedEventAttributes(_) => is_not_canceled(state),
         Attributes::WorkflowExecutionCompletedEventAttributes(end) => is_run_id(&end.new_execution_run_id),
         Attributes::WorkflowExecutionFailedEventAttributes(end) => is_run_id(&end.new_execution_run_id),

@@ -4,6 +4,7 @@ use prost::Message;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionSignaledEventAttributes};
 
+use crate::close::check_sender;
 use crate::draft::{Draft, Entry};
 use crate::input::Signal;
 use crate::state::ExecutionState;
@@ -19,6 +20,7 @@ pub(crate) fn receive(draft: &mut Draft, signal: Signal) -> Result<Outcome, Reje
         return Err(Rejection::ExecutionClosed);
     }
     check_limits(draft, &signal)?;
+    check_sender(&draft.state, signal.sender.as_ref())?;
     let waits_for_first_task = draft.state.waits_for_first_task();
     record(draft, signal);
     if !waits_for_first_task {
@@ -35,6 +37,7 @@ pub(crate) fn record(draft: &mut Draft, signal: Signal) {
         identity: signal.identity,
         header: signal.header,
         request_id: signal.request_id,
+        external_workflow_execution: signal.sender.map(|sender| sender.execution),
         ..Default::default()
     });
     draft.record(Entry { links: signal.links, ..what.into() });

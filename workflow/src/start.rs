@@ -27,6 +27,7 @@ use crate::tasks::TimerTask;
 use crate::time::{Timestamp, limit, nonzero, span, to_proto};
 use crate::transition::{Facts, Limits, Rejection, Reply, Transition};
 use crate::workflow_task::{self, WorkflowTask};
+use crate::workflow_task_attempt;
 
 /// What a run was started as. Recorded in its first event.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,12 +108,8 @@ pub fn start(
     if let Some(expires_at) = draft.state.started.run_expires_at {
         draft.timer(expires_at, TimerTask::RunTimeout { version });
     }
-    let backoff = draft.state.started.first_task_backoff;
-    if !backoff.is_zero() {
-        let fires_at = draft.state.started.started_at + backoff;
-        draft.timer(fires_at, TimerTask::FirstWorkflowTask { version });
-    } else if !waits_for_parent {
-        workflow_task::ensure(&mut draft);
+    if !waits_for_parent {
+        workflow_task_attempt::begin_or_wait(&mut draft);
     }
     Ok(draft.finish(Reply::Started { run_id }))
 }
@@ -208,7 +205,7 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
 }
 
 /// `None` if nothing is left.
-fn without_nulls(mut fields: HashMap<String, Payload>) -> Option<HashMap<String, Payload>> {
+pub(crate) fn without_nulls(mut fields: HashMap<String, Payload>) -> Option<HashMap<String, Payload>> {
     fields.retain(|_, value| !properties::is_null(value));
     (!fields.is_empty()).then_some(fields)
 }
@@ -249,6 +246,9 @@ pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &Hist
         last_completed_started_event_id: None,
         activities: Items::default(),
         timers: Items::default(),
+        children: Items::default(),
+        external_signals: Items::default(),
+        external_cancels: Items::default(),
         cancel_requested: None,
         signal_request_ids: Items::default(),
         n_signals: 0,

@@ -8,7 +8,9 @@ use proto::temporal::api::history::v1::HistoryEvent;
 
 use crate::activity::{Activity, ActivityProgress};
 use crate::branch::{Branch, VersionHistoryItem};
+use crate::child::Child;
 use crate::close::Closed;
+use crate::external::ExternalRequest;
 use crate::ids::{EventId, ExecutionKey};
 use crate::items::Items;
 use crate::start::Started;
@@ -38,6 +40,12 @@ pub struct ExecutionState {
     pub activities: Items<Activity>,
     /// Pending user timers, by started event id.
     pub timers: Items<Timer>,
+    /// Children that are not known to be over, by initiated event id. Those of a closed run stay.
+    pub children: Items<Child>,
+    /// Signals to other workflows that are not known to have arrived, by initiated event id.
+    pub external_signals: Items<ExternalRequest>,
+    /// Cancel requests to other workflows that are not known to have arrived, by initiated event id.
+    pub external_cancels: Items<ExternalRequest>,
     /// Event of the first cancel request.
     pub cancel_requested: Option<EventId>,
     /// Request ids of recorded signals, by event id: a repeated request is not a second signal.
@@ -144,6 +152,7 @@ impl ExecutionState {
         self.check_history();
         self.check_workflow_task();
         self.check_items();
+        self.check_others();
         self.check_close();
     }
 
@@ -196,6 +205,21 @@ impl ExecutionState {
         }
         let n_ids = i64::try_from(self.signal_request_ids.len()).expect("a count of items in memory fits");
         assert!(n_ids <= self.n_signals, "I19 a request id belongs to a recorded signal");
+    }
+
+    /// What it has to do with other workflows.
+    fn check_others(&self) {
+        for (id, child) in self.children.iter() {
+            assert_eq!(id, child.initiated_event_id.0, "I24 a child is found by its initiated event");
+            assert!(child.initiated_event_id < self.next_event_id, "I25 a pending child lies in history");
+            let started = child.started.as_ref().map_or(child.initiated_event_id, |started| started.event_id);
+            assert!(started >= child.initiated_event_id, "I26 a child is initiated before it is started");
+            assert!(started < self.next_event_id, "I27 the start of a child lies in history");
+        }
+        for (id, request) in self.external_signals.iter().chain(self.external_cancels.iter()) {
+            assert_eq!(id, request.initiated_event_id.0, "I28 a request is found by its initiated event");
+            assert!(request.initiated_event_id < self.next_event_id, "I29 a pending request lies in history");
+        }
     }
 
     fn check_close(&self) {

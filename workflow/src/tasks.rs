@@ -26,6 +26,25 @@ pub enum TransferTask {
         attempt: i32,
         version: i64,
     },
+    /// Start a child, or let it begin if it was started.
+    StartChild {
+        initiated_event_id: EventId,
+        version: i64,
+    },
+    /// Send a signal to another workflow.
+    ExternalSignal {
+        initiated_event_id: EventId,
+        version: i64,
+    },
+    /// Send a cancel request to another workflow.
+    ExternalCancel {
+        initiated_event_id: EventId,
+        version: i64,
+    },
+    /// The run is over: its parent hears of it, its children are dealt with as their policies say.
+    Close {
+        version: i64,
+    },
 }
 
 /// The task goes to the sticky queue first; after this long without a worker it falls back.

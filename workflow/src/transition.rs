@@ -9,14 +9,16 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use thiserror::Error;
 
 use crate::activity::Activity;
+use crate::child::Child;
 use crate::draft::Draft;
+use crate::external::ExternalRequest;
 use crate::ids::{EventId, RunId};
 use crate::input::Input;
 use crate::state::ExecutionState;
 use crate::tasks::{Task, TimerTask};
 use crate::time::Timestamp;
 use crate::timer::Timer;
-use crate::{activity_attempt, close, signal, timer, workflow_task_attempt};
+use crate::{activity_attempt, child, close, external, signal, timer, workflow_task_attempt};
 
 /// What the world looks like at the moment of a decision.
 #[derive(Debug, Clone)]
@@ -37,6 +39,9 @@ pub struct Limits {
     pub suggest_continue_as_new_size: i64,
     pub suggest_continue_as_new_count: i64,
     pub pending_activities: usize,
+    pub pending_children: usize,
+    pub pending_external_signals: usize,
+    pub pending_external_cancels: usize,
     pub signals: i64,
     pub buffered_events: usize,
     pub buffered_events_size: usize,
@@ -82,6 +87,9 @@ pub struct Transition {
 pub struct ChangedItems {
     pub activities: Vec<(i64, Option<Arc<Activity>>)>,
     pub timers: Vec<(i64, Option<Arc<Timer>>)>,
+    pub children: Vec<(i64, Option<Arc<Child>>)>,
+    pub external_signals: Vec<(i64, Option<Arc<ExternalRequest>>)>,
+    pub external_cancels: Vec<(i64, Option<Arc<ExternalRequest>>)>,
     pub signal_request_ids: Vec<(i64, Option<Arc<String>>)>,
     pub buffered_events: Vec<(i64, Option<Arc<HistoryEvent>>)>,
 }
@@ -177,6 +185,11 @@ pub enum Rejection {
     /// No pending activity has this id.
     #[error("cannot find pending activity with ActivityID {0}, check workflow execution history for more details")]
     ActivityIdNotFound(String),
+    #[error("Pending child execution not found.")]
+    ChildNotFound,
+    /// Who asks is not the parent of this run.
+    #[error("workflow parent does not match")]
+    OtherParent,
     #[error("workflow execution not found")]
     OtherChain { workflow_id: String, run_id: String },
     /// Resource exhausted, busy workflow: the caller should try again a little later.
@@ -204,6 +217,9 @@ impl Default for Limits {
             suggest_continue_as_new_size: 4 * 1024 * 1024,
             suggest_continue_as_new_count: 4 * 1024,
             pending_activities: 2000,
+            pending_children: 2000,
+            pending_external_signals: 2000,
+            pending_external_cancels: 2000,
             signals: 10_000,
             buffered_events: 100,
             buffered_events_size: 2 * 1024 * 1024,
@@ -255,6 +271,14 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
         Input::FailActivity(input) => activity_attempt::fail(&mut draft, input)?,
         Input::CancelActivity(input) => activity_attempt::cancel(&mut draft, input)?,
         Input::ResetSticky => reset_sticky(&mut draft),
+        Input::ScheduleFirstTask => workflow_task_attempt::begin(&mut draft),
+        Input::ChildStarted(input) => child::start(&mut draft, input)?,
+        Input::ChildStartFailed(input) => child::fail_start(&mut draft, input)?,
+        Input::ChildClosed(input) => child::close(&mut draft, *input)?,
+        Input::ExternalSignaled(answer) => external::signaled(&mut draft, answer),
+        Input::ExternalSignalFailed(answer, cause) => external::signal_failed(&mut draft, answer, cause),
+        Input::ExternalCancelRequested(answer) => external::cancel_requested(&mut draft, answer),
+        Input::ExternalCancelFailed(answer, cause) => external::cancel_failed(&mut draft, answer, cause),
     };
     Ok(match outcome {
         Outcome::Changed(reply) => Decision::Changed(draft.finish(reply)),
@@ -279,7 +303,15 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
         | Input::CompleteActivity(_)
         | Input::FailActivity(_)
         | Input::CancelActivity(_)
-        | Input::ResetSticky => Err(Rejection::ExecutionClosed),
+        | Input::ResetSticky
+        | Input::ScheduleFirstTask
+        | Input::ChildStarted(_)
+        | Input::ChildStartFailed(_)
+        | Input::ChildClosed(_)
+        | Input::ExternalSignaled(_)
+        | Input::ExternalSignalFailed(..)
+        | Input::ExternalCancelRequested(_)
+        | Input::ExternalCancelFailed(..) => Err(Rejection::ExecutionClosed),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A workflow task at a worker: started; then completed with commands, failed, or timed out.
 
+use std::collections::BTreeSet;
+
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::{HistoryEvent, WorkflowTaskCompletedEventAttributes};
 
@@ -101,6 +103,8 @@ fn process(draft: &mut Draft, input: CompleteWorkflowTask, scheduled: &Scheduled
         identity: input.identity,
         has_news: draft.has_waiting(),
         canceled_unstarted: false,
+        initiated_children: BTreeSet::new(),
+        namespaces: input.namespaces,
     };
     commands::process(draft, &mut completion, input.commands)?;
     let needs_task = input.force_new_task || completion.has_news || completion.canceled_unstarted;
@@ -183,11 +187,17 @@ pub(crate) fn time_out_sticky(draft: &mut Draft, scheduled_event_id: EventId, at
     Outcome::Changed(Reply::Done)
 }
 
-/// The first workflow task was put off until now.
+/// The first workflow task was put off until now, or waited for the parent to know of its child.
 pub(crate) fn begin(draft: &mut Draft) -> Outcome {
     if draft.state.had_workflow_task() {
         return Outcome::Unchanged(Reply::Done);
     }
+    begin_or_wait(draft);
+    Outcome::Changed(Reply::Done)
+}
+
+/// Schedules the first workflow task, or a timer for it if it is put off.
+pub(crate) fn begin_or_wait(draft: &mut Draft) {
     let begins_at = draft.state.started.started_at + draft.state.started.first_task_backoff;
     if begins_at > draft.now() {
         let version = draft.state.version_history.first().map_or(0, |item| item.version);
@@ -195,7 +205,6 @@ pub(crate) fn begin(draft: &mut Draft) -> Outcome {
     } else {
         ensure(draft);
     }
-    Outcome::Changed(Reply::Done)
 }
 
 fn is_made_for(scheduled: &Scheduled, event_id: EventId, attempt: i32, version: i64) -> bool {

@@ -207,6 +207,15 @@ fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
                 let request: record::SignalRequest = rows::from_value(data)?;
                 parts.signal_requests.push((id, request.request_id));
             }
+            Some(ItemKind::Child) => {
+                parts.children.push((id, rows::items::decode_child(id, rows::from_value(data)?)?));
+            }
+            Some(ItemKind::ExternalSignal) => {
+                parts.external_signals.push((id, rows::items::decode_external(id, rows::from_value(data)?)?));
+            }
+            Some(ItemKind::ExternalCancel) => {
+                parts.external_cancels.push((id, rows::items::decode_external(id, rows::from_value(data)?)?));
+            }
             Some(ItemKind::BufferedEvent) => parts.buffered_events.push((id, rows::from_value(data)?)),
         }
     }

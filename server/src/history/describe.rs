@@ -9,11 +9,11 @@ use proto::temporal::api::enums::v1::{
 use proto::temporal::api::sdk::v1::UserMetadata;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflow::v1::{
-    PendingActivityInfo, PendingWorkflowTaskInfo, WorkflowExecutionConfig, WorkflowExecutionExtendedInfo,
-    WorkflowExecutionInfo,
+    PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, WorkflowExecutionConfig,
+    WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
 };
 use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
-use workflow::{Activity, EventId, ExecutionState, Status, Timestamp, WorkflowTask};
+use workflow::{Activity, Child, EventId, ExecutionState, RunId, Status, Timestamp, WorkflowTask};
 
 pub(crate) fn describe(
     state: &ExecutionState,
@@ -30,6 +30,7 @@ pub(crate) fn describe(
         }),
         workflow_execution_info: Some(execution_info(state)),
         pending_activities: state.activities.iter().map(|(_, activity)| pending_activity(activity)).collect(),
+        pending_children: state.pending_children().map(|(child, run_id)| pending_child(child, run_id)).collect(),
         pending_workflow_task: pending_workflow_task(&state.workflow_task),
         workflow_extended_info: Some(WorkflowExecutionExtendedInfo {
             execution_expiration_time: started.execution_expires_at.map(Into::into),
@@ -95,6 +96,16 @@ fn pending_activity(activity: &Activity) -> PendingActivityInfo {
         last_worker_identity: progress.last_worker_identity.clone(),
         priority: activity.priority.clone(),
         ..Default::default()
+    }
+}
+
+fn pending_child(child: &Child, run_id: Option<RunId>) -> PendingChildExecutionInfo {
+    PendingChildExecutionInfo {
+        workflow_id: child.workflow_id.clone(),
+        run_id: run_id.map(|run_id| run_id.to_string()).unwrap_or_default(),
+        workflow_type_name: child.workflow_type.clone(),
+        initiated_id: child.initiated_event_id.0,
+        parent_close_policy: child.parent_close_policy.into(),
     }
 }
 

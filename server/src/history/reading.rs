@@ -85,6 +85,18 @@ impl Shard {
         Ok(Arc::new(node.events))
     }
 
+    /// One event, given the batch that it is in.
+    pub(crate) async fn event(
+        &self,
+        state: &ExecutionState,
+        batch_id: EventId,
+        event_id: EventId,
+    ) -> Result<HistoryEvent, ServiceError> {
+        let batch = self.batch(state, batch_id).await?;
+        let event = batch.iter().find(|event| event.event_id == event_id.0).cloned();
+        event.ok_or_else(|| ServiceError::DataLoss(format!("no event {event_id} of {}", state.key)))
+    }
+
     /// The state once it is past an event or closed, or as it is when the wait is over.
     async fn wait_past(&self, key: &ExecutionKey, next: Option<EventId>) -> Result<Arc<ExecutionState>, ServiceError> {
         let waiting = self.waiters.listen(key);

@@ -8,7 +8,10 @@ use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1 as public;
 use uuid::Uuid;
-use workflow::{ExecutionKey, Input, NamespaceId, Rejection, RequestCancel, RunId, Signal, Start, Terminate};
+use workflow::{
+    EventId, ExecutionKey, Input, NamespaceId, Parent, Rejection, RequestCancel, RunId, Sender, Signal, Start,
+    Terminate,
+};
 
 use super::cache::HotExecutions;
 use super::config::HistoryConfig;
@@ -21,6 +24,7 @@ use super::transact::TransactError;
 use crate::cluster::peers::Peers;
 use crate::env::Env;
 use crate::errors::ServiceError;
+use crate::namespaces::NamespaceRegistry;
 
 pub struct Service {
     ownership: Ownership,
@@ -30,6 +34,7 @@ pub struct Service {
 pub struct Parts {
     pub env: Env,
     pub stores: Stores,
+    pub namespaces: Arc<NamespaceRegistry>,
     pub peers: Peers,
     pub config: HistoryConfig,
     pub n_shards: i32,
@@ -46,6 +51,7 @@ impl Service {
         let shard_parts = ShardParts {
             env: parts.env,
             stores: parts.stores,
+            namespaces: parts.namespaces,
             config: Arc::new(parts.config),
             hot,
             owner: parts.owner,
@@ -64,7 +70,9 @@ impl Service {
         request: request::StartWorkflowExecutionRequest,
     ) -> Result<public::StartWorkflowExecutionResponse, ServiceError> {
         let namespace_id = namespace_id(&request.namespace_id)?;
-        let request = start_request(namespace_id, request.request.unwrap_or_default());
+        let parent = request.parent.map(parent).transpose()?;
+        let mut request = start_request(namespace_id, request.request.unwrap_or_default());
+        request.start.parent = parent;
         let shard = self.ownership.shard(namespace_id, &request.workflow_id).await?;
         let run = shard.start(request).await?;
         Ok(public::StartWorkflowExecutionResponse {
@@ -80,6 +88,8 @@ impl Service {
         &self,
         request: request::SignalWorkflowExecutionRequest,
     ) -> Result<public::SignalWorkflowExecutionResponse, ServiceError> {
+        let sender =
+            sender(request.external_execution, request.external_initiated_event_id, request.child_workflow_only);
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
         let target = Target::new(namespace_id, request.workflow_execution)?;
         let input = Input::Signal(Signal {
@@ -89,6 +99,7 @@ impl Service {
             identity: request.identity,
             request_id: request.request_id,
             links: request.links,
+            sender,
         });
         self.transact(&target, input).await?;
         Ok(public::SignalWorkflowExecutionResponse::default())
@@ -113,14 +124,17 @@ impl Service {
         &self,
         request: request::RequestCancelWorkflowExecutionRequest,
     ) -> Result<public::RequestCancelWorkflowExecutionResponse, ServiceError> {
+        let sender =
+            sender(request.external_execution, request.external_initiated_event_id, request.child_workflow_only);
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
-        let target = Target::new(namespace_id, request.workflow_execution)?;
+        let target = Target::of_chain(namespace_id, request.workflow_execution, &request.first_execution_run_id)?;
         let input = Input::RequestCancel(RequestCancel {
             reason: request.reason,
             identity: request.identity,
             request_id: request.request_id,
             first_run_id: token::run_id(&request.first_execution_run_id)?,
             links: request.links,
+            sender,
         });
         self.transact(&target, input).await?;
         Ok(public::RequestCancelWorkflowExecutionResponse::default())
@@ -130,14 +144,17 @@ impl Service {
         &self,
         request: request::TerminateWorkflowExecutionRequest,
     ) -> Result<public::TerminateWorkflowExecutionResponse, ServiceError> {
+        let sender =
+            sender(request.external_execution, request.external_initiated_event_id, request.child_workflow_only);
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
-        let target = Target::new(namespace_id, request.workflow_execution)?;
+        let target = Target::of_chain(namespace_id, request.workflow_execution, &request.first_execution_run_id)?;
         let input = Input::Terminate(Terminate {
             reason: request.reason,
             details: request.details,
             identity: request.identity,
             first_run_id: token::run_id(&request.first_execution_run_id)?,
             links: request.links,
+            sender,
         });
         self.transact(&target, input).await?;
         Ok(public::TerminateWorkflowExecutionResponse::default())
@@ -259,7 +276,7 @@ impl Service {
     }
 
     /// The target's shard and run; an open question of "which run" is answered by the current one.
-    async fn find(&self, target: &Target) -> Result<(Arc<Shard>, ExecutionKey), ServiceError> {
+    pub(super) async fn find(&self, target: &Target) -> Result<(Arc<Shard>, ExecutionKey), ServiceError> {
         let shard = self.ownership.shard(target.namespace_id, &target.workflow_id).await?;
         let run_id = match target.run_id {
             Some(run_id) => run_id,
@@ -318,17 +335,27 @@ impl Service {
 const FOLLOWED_RUNS_MAX: usize = 8;
 
 /// Which run a request means.
-struct Target {
+pub(super) struct Target {
     namespace_id: NamespaceId,
     workflow_id: Arc<str>,
     run_id: Option<RunId>,
 }
 
 impl Target {
-    fn new(namespace_id: NamespaceId, execution: Option<WorkflowExecution>) -> Result<Self, ServiceError> {
+    pub(super) fn new(namespace_id: NamespaceId, execution: Option<WorkflowExecution>) -> Result<Self, ServiceError> {
         let execution = execution.unwrap_or_default();
         let run_id = token::run_id(&execution.run_id)?;
         Ok(Self { namespace_id, workflow_id: execution.workflow_id.into(), run_id })
+    }
+
+    /// With the first run of a chain given, whichever of its runs is the newest is meant.
+    fn of_chain(
+        namespace_id: NamespaceId,
+        execution: Option<WorkflowExecution>,
+        first_run_id: &str,
+    ) -> Result<Self, ServiceError> {
+        let target = Self::new(namespace_id, execution)?;
+        Ok(Self { run_id: target.run_id.filter(|_| first_run_id.is_empty()), ..target })
     }
 
     fn key(&self, run_id: RunId) -> ExecutionKey {
@@ -345,9 +372,24 @@ impl Target {
     }
 }
 
-fn namespace_id(text: &str) -> Result<NamespaceId, ServiceError> {
+pub(super) fn namespace_id(text: &str) -> Result<NamespaceId, ServiceError> {
     let uuid = Uuid::parse_str(text).map_err(|_| ServiceError::InvalidArgument("Invalid namespace UUID.".into()))?;
     Ok(NamespaceId(uuid))
+}
+
+fn sender(execution: Option<WorkflowExecution>, initiated_event_id: i64, child_only: bool) -> Option<Sender> {
+    execution.map(|execution| Sender { execution, initiated_event_id, child_only })
+}
+
+fn parent(parent: request::ParentExecution) -> Result<Parent, ServiceError> {
+    Ok(Parent {
+        namespace: parent.namespace,
+        namespace_id: namespace_id(&parent.namespace_id)?,
+        execution: parent.execution.unwrap_or_default(),
+        initiated_event_id: EventId(parent.initiated_event_id),
+        initiated_version: parent.initiated_version,
+        root: parent.root,
+    })
 }
 
 fn span(duration: Option<prost_types::Duration>) -> Option<Duration> {
@@ -393,6 +435,7 @@ fn signal_with_start_request(
         identity: request.identity.clone(),
         request_id: request.request_id.clone(),
         links: request.links.clone(),
+        sender: None,
     };
     let start = public::StartWorkflowExecutionRequest {
         workflow_id: request.workflow_id,

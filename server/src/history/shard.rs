@@ -17,12 +17,14 @@ use super::queues::Queues;
 use super::waiters::Waiters;
 use crate::env::Env;
 use crate::errors::ServiceError;
+use crate::namespaces::NamespaceRegistry;
 
 /// A shard under one lease. When the lease is lost the object is dropped, and with it all that was in memory.
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) env: Env,
     pub(crate) stores: Stores,
+    pub(crate) namespaces: Arc<NamespaceRegistry>,
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) slots: Slots,
     pub(crate) ids: Arc<IdClock>,
@@ -37,6 +39,7 @@ pub(crate) struct Shard {
 pub(crate) struct ShardParts {
     pub(crate) env: Env,
     pub(crate) stores: Stores,
+    pub(crate) namespaces: Arc<NamespaceRegistry>,
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) hot: HotExecutions,
     /// Names this node in the lease.
@@ -81,6 +84,7 @@ impl Shard {
             id,
             env: parts.env.clone(),
             stores: parts.stores.clone(),
+            namespaces: Arc::clone(&parts.namespaces),
             config: Arc::clone(&parts.config),
             slots: Slots::new(generation, parts.hot.clone()),
             ids,

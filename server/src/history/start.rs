@@ -220,5 +220,6 @@ fn replacement_terminate() -> Terminate {
         identity: "history-service".into(),
         first_run_id: None,
         links: Vec::new(),
+        sender: None,
     }
 }

@@ -238,7 +238,8 @@ fn weight(state: &ExecutionState) -> usize {
     const STATE: usize = 1024;
     const ITEM: usize = 384;
     let unrecorded = &state.unrecorded;
-    let n_items = state.activities.len() + state.timers.len() + state.signal_request_ids.len();
+    let n_others = state.children.len() + state.external_signals.len() + state.external_cancels.len();
+    let n_items = state.activities.len() + state.timers.len() + state.signal_request_ids.len() + n_others;
     let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
     let payloads =
         state.memo.encoded_len() + state.search_attributes.encoded_len() + again.map_or(0, Message::encoded_len);

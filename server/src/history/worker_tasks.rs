@@ -78,6 +78,7 @@ impl Shard {
         task: workflow::TaskRef,
         request: public::RespondWorkflowTaskCompletedRequest,
     ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
+        let namespaces = self.known_namespaces(key.namespace_id, &request.commands).await?;
         let input = CompleteWorkflowTask {
             task,
             commands: request.commands,
@@ -90,6 +91,7 @@ impl Shard {
             sdk_metadata: request.sdk_metadata,
             metering_metadata: request.metering_metadata,
             request_id: self.env.new_uuid().to_string(),
+            namespaces,
         };
         match self.transact(key, Input::CompleteWorkflowTask(Box::new(input))).await? {
             Reply::WorkflowTaskCompleted { new_task: None } => {
@@ -265,7 +267,7 @@ fn sticky_of(attributes: proto::temporal::api::taskqueue::v1::StickyExecutionAtt
     Some(Sticky { task_queue, schedule_to_start_timeout: timeout.unwrap_or_default() })
 }
 
-fn execution_of(key: &ExecutionKey) -> WorkflowExecution {
+pub(super) fn execution_of(key: &ExecutionKey) -> WorkflowExecution {
     WorkflowExecution { workflow_id: key.workflow_id.to_string(), run_id: key.run_id.to_string() }
 }
 

@@ -16,6 +16,7 @@ fn request_cancel(request_id: &str) -> Input {
         request_id: request_id.to_owned(),
         first_run_id: None,
         links: Vec::new(),
+        sender: None,
     })
 }
 
@@ -78,6 +79,7 @@ fn a_request_for_another_chain_is_refused() {
         identity: String::new(),
         first_run_id: other,
         links: Vec::new(),
+        sender: None,
     };
     let refused = run.input(Input::Terminate(terminate)).unwrap_err();
     assert!(matches!(refused, Rejection::OtherChain { .. }));

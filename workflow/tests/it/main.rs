@@ -3,12 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
+mod others;
 mod run;
 mod walk;
 
 mod activity;
 mod buffer;
+mod child;
 mod close;
+mod external;
 mod next_run;
 mod properties;
 mod replay;

@@ -21,10 +21,10 @@ use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use uuid::Uuid;
 use workflow::{
-    Activity, ActivityRef, Branch, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey,
-    ExecutionState, Facts, FailActivity, Input, Limits, NamespaceId, Rejection, Reply, RunId, Scheduled, Signal, Start,
-    StartActivity, StartWorkflowTask, Sticky, Task, TaskRef, Terminate, Timer, TimerTask, Timestamp, TransferTask,
-    Transition, WorkflowTask, WorkflowTaskStarted,
+    Activity, ActivityRef, Branch, Child, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey,
+    ExecutionState, ExternalRequest, Facts, FailActivity, Input, Limits, NamespaceId, Rejection, Reply, RunId,
+    Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef, Terminate, Timer, TimerTask,
+    Timestamp, TransferTask, Transition, WorkflowTask, WorkflowTaskStarted,
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -44,6 +44,9 @@ pub(crate) struct Run {
 struct Rows {
     activities: BTreeMap<i64, Arc<Activity>>,
     timers: BTreeMap<i64, Arc<Timer>>,
+    children: BTreeMap<i64, Arc<Child>>,
+    external_signals: BTreeMap<i64, Arc<ExternalRequest>>,
+    external_cancels: BTreeMap<i64, Arc<ExternalRequest>>,
     signal_request_ids: BTreeMap<i64, Arc<String>>,
     buffered_events: BTreeMap<i64, Arc<HistoryEvent>>,
 }
@@ -175,6 +178,9 @@ impl Run {
         }
         write(&mut self.rows.activities, changed.activities);
         write(&mut self.rows.timers, changed.timers);
+        write(&mut self.rows.children, changed.children);
+        write(&mut self.rows.external_signals, changed.external_signals);
+        write(&mut self.rows.external_cancels, changed.external_cancels);
         write(&mut self.rows.signal_request_ids, changed.signal_request_ids);
         write(&mut self.rows.buffered_events, changed.buffered_events);
         self.check();
@@ -196,6 +202,9 @@ impl Run {
         }
         stored(&self.rows.activities, self.state.activities.iter().collect());
         stored(&self.rows.timers, self.state.timers.iter().collect());
+        stored(&self.rows.children, self.state.children.iter().collect());
+        stored(&self.rows.external_signals, self.state.external_signals.iter().collect());
+        stored(&self.rows.external_cancels, self.state.external_cancels.iter().collect());
         stored(&self.rows.signal_request_ids, self.state.signal_request_ids.iter().collect());
         stored(&self.rows.buffered_events, self.state.unrecorded.buffered_events.iter().collect());
     }
@@ -304,6 +313,7 @@ impl Run {
             sdk_metadata: None,
             metering_metadata: None,
             request_id: "again".to_owned(),
+            namespaces: crate::others::namespaces(),
         }
     }
 
@@ -347,6 +357,7 @@ impl Run {
             identity: "client".to_owned(),
             first_run_id: None,
             links: Vec::new(),
+            sender: None,
         }))
     }
 
@@ -406,6 +417,7 @@ pub(crate) fn signal(request_id: &str) -> Signal {
         identity: "client".to_owned(),
         request_id: request_id.to_owned(),
         links: Vec::new(),
+        sender: None,
     }
 }
 
@@ -427,7 +439,7 @@ pub(crate) fn span(span: Duration) -> Option<prost_types::Duration> {
     Some(prost_types::Duration { seconds: span.as_secs() as i64, nanos: span.subsec_nanos() as i32 })
 }
 
-fn command(kind: CommandType, attributes: CommandAttributes) -> Command {
+pub(crate) fn command(kind: CommandType, attributes: CommandAttributes) -> Command {
     Command { command_type: kind.into(), attributes: Some(attributes), ..Default::default() }
 }
 

@@ -110,6 +110,7 @@ fn a_cancel_request_begins_a_delayed_run() {
         request_id: "c".to_owned(),
         first_run_id: None,
         links: Vec::new(),
+        sender: None,
     };
     run.input(Input::RequestCancel(request)).unwrap();
     assert_eq!(run.history_from(2), ["WorkflowExecutionCancelRequested", "WorkflowTaskScheduled"]);

@@ -15,6 +15,7 @@ use workflow::{
     RequestCancel, RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, WorkflowTask,
 };
 
+use crate::others;
 use crate::run::{
     Run, SECOND, activity_attributes, cancel_activity, cancel_timer, cancel_workflow, complete_workflow,
     continue_as_new, facts, fail_workflow, failure, marker, payloads, plain_start, schedule, signal, span, start_timer,
@@ -54,7 +55,7 @@ fn replay_gives_the_state_again_on_random_walks() {
 }
 
 /// Every event that the core records, save those that only a command with properties makes.
-const RECORDED: [&str; 23] = [
+const RECORDED: [&str; 37] = [
     "WorkflowExecutionStarted",
     "WorkflowExecutionCompleted",
     "WorkflowExecutionFailed",
@@ -78,6 +79,20 @@ const RECORDED: [&str; 23] = [
     "ActivityTaskCanceled",
     "TimerFired",
     "TimerCanceled",
+    "StartChildWorkflowExecutionInitiated",
+    "StartChildWorkflowExecutionFailed",
+    "ChildWorkflowExecutionStarted",
+    "ChildWorkflowExecutionCompleted",
+    "ChildWorkflowExecutionFailed",
+    "ChildWorkflowExecutionCanceled",
+    "ChildWorkflowExecutionTimedOut",
+    "ChildWorkflowExecutionTerminated",
+    "SignalExternalWorkflowExecutionInitiated",
+    "SignalExternalWorkflowExecutionFailed",
+    "ExternalWorkflowExecutionSignaled",
+    "RequestCancelExternalWorkflowExecutionInitiated",
+    "RequestCancelExternalWorkflowExecutionFailed",
+    "ExternalWorkflowExecutionCancelRequested",
 ];
 
 struct Walk {
@@ -124,11 +139,15 @@ fn begin(random: &mut SmallRng) -> Run {
         start.start_delay = Some(3 * SECOND);
     }
     if random.random_ratio(1, 4) {
+        start.parent = Some(others::parent());
+    }
+    if random.random_ratio(1, 4) {
         start.signal = Some(signal("with-start"));
     }
     let mut facts = facts();
     // Small ones, so that walks meet them.
     facts.limits = Limits { buffered_events: 5, signals: 40, pending_activities: 6, ..Limits::default() };
+    facts.limits.pending_children = 4;
     if random.random_ratio(1, 5) {
         facts.limits.history_count = 90;
     }
@@ -145,8 +164,11 @@ fn follow(random: &mut SmallRng, mut run: Run) -> Run {
 
 /// Mostly what would come next in a real run; else anything at any time.
 fn any_input(random: &mut SmallRng, run: &Run) -> Input {
+    if others::awaits_any(run) && chance(random, 4) {
+        return others::any_answer(random, run);
+    }
     let is_likely = !chance(random, 4);
-    match random.random_range(0..20) {
+    match random.random_range(0..21) {
         0..=9 if is_likely => match &run.state.workflow_task {
             WorkflowTask::None => any_timer(random, run),
             WorkflowTask::Scheduled(_) => start_task(random, run),
@@ -163,6 +185,7 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         17 => heartbeat(random, run),
         18 if chance(random, 8) => terminate(),
         18 => Input::ResetSticky,
+        19 => others::any_answer(random, run),
         _ => request_cancel(random),
     }
 }
@@ -214,12 +237,14 @@ fn complete_task(random: &mut SmallRng, run: &Run) -> Input {
         sdk_metadata: None,
         metering_metadata: None,
         request_id: "again".to_owned(),
+        namespaces: others::namespaces(),
     }))
 }
 
 fn any_command(random: &mut SmallRng, run: &Run) -> Command {
     let name = ["a", "b", "c", "d", "e", "f", "g"][random.random_range(0..7)];
-    match random.random_range(0..40) {
+    match random.random_range(0..46) {
+        40..=45 => others::any_command(random, name),
         0..=11 => {
             let mut attributes = activity_attributes();
             attributes.activity_id = name.to_owned();
@@ -329,6 +354,7 @@ fn terminate() -> Input {
         identity: "client".to_owned(),
         first_run_id: None,
         links: Vec::new(),
+        sender: None,
     })
 }
 
@@ -339,5 +365,6 @@ fn request_cancel(random: &mut SmallRng) -> Input {
         request_id: if chance(random, 2) { "cancel".to_owned() } else { String::new() },
         first_run_id: chance(random, 4).then(|| RunId(Uuid::from_u128(99))),
         links: Vec::new(),
+        sender: None,
     })
 }

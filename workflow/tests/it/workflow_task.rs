@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::command::v1::{
-    Command, ProtocolMessageCommandAttributes, RequestCancelExternalWorkflowExecutionCommandAttributes,
-    ScheduleNexusOperationCommandAttributes, SignalExternalWorkflowExecutionCommandAttributes,
-    StartChildWorkflowExecutionCommandAttributes,
+    Command, ProtocolMessageCommandAttributes, ScheduleNexusOperationCommandAttributes,
 };
 use proto::temporal::api::enums::v1::{CommandType, SuggestContinueAsNewReason, TimeoutType, WorkflowTaskFailedCause};
 use proto::temporal::api::history::v1::history_event::Attributes;
@@ -263,27 +261,9 @@ fn nothing_follows_a_command_that_closes() {
 #[test]
 fn commands_that_are_not_built_yet_fail_their_task() {
     use WorkflowTaskFailedCause as Cause;
-    let start_child = StartChildWorkflowExecutionCommandAttributes::default();
-    let cancel = RequestCancelExternalWorkflowExecutionCommandAttributes::default();
-    let signal = SignalExternalWorkflowExecutionCommandAttributes::default();
     let nexus = ScheduleNexusOperationCommandAttributes::default();
     let message = ProtocolMessageCommandAttributes::default();
     let cases = [
-        (
-            CommandType::StartChildWorkflowExecution,
-            CommandAttributes::StartChildWorkflowExecutionCommandAttributes(start_child),
-            Cause::BadStartChildExecutionAttributes,
-        ),
-        (
-            CommandType::RequestCancelExternalWorkflowExecution,
-            CommandAttributes::RequestCancelExternalWorkflowExecutionCommandAttributes(cancel),
-            Cause::BadRequestCancelExternalWorkflowExecutionAttributes,
-        ),
-        (
-            CommandType::SignalExternalWorkflowExecution,
-            CommandAttributes::SignalExternalWorkflowExecutionCommandAttributes(signal),
-            Cause::BadSignalWorkflowExecutionAttributes,
-        ),
         (
             CommandType::ProtocolMessage,
             CommandAttributes::ProtocolMessageCommandAttributes(message),

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use prost::Message;
 use proto::everrow::record;
 use proto::temporal::api::history::v1::HistoryEvent;
-use workflow::{Activity, ChangedItems, CurrentRun, ExecutionKey, ExecutionState, NamespaceId, Timer, TransferTask};
+use workflow::{
+    Activity, ChangedItems, Child, CurrentRun, ExecutionKey, ExecutionState, ExternalRequest, NamespaceId, Timer,
+    TransferTask,
+};
 
 use super::keys::{self, ItemKind};
 use super::{QueuedTask, QueuedTimer, TimerKey};
@@ -73,6 +76,8 @@ struct MergedRun {
 enum Item {
     Activity(Arc<Activity>),
     Timer(Arc<Timer>),
+    Child(Arc<Child>),
+    ExternalRequest(Arc<ExternalRequest>),
     SignalRequest(Arc<String>),
     BufferedEvent(Arc<HistoryEvent>),
 }
@@ -138,8 +143,18 @@ impl RunWrite {
                         + again.search_attributes.as_ref().map_or(0, Message::encoded_len)
                 });
         }
-        let ChangedItems { activities, timers, signal_request_ids, buffered_events } = &self.changed;
-        size += ROW_OVERHEAD * (activities.len() + timers.len() + signal_request_ids.len() + buffered_events.len());
+        let ChangedItems {
+            activities,
+            timers,
+            children,
+            external_signals,
+            external_cancels,
+            signal_request_ids,
+            buffered_events,
+        } = &self.changed;
+        let n_small = activities.len() + timers.len() + signal_request_ids.len() + buffered_events.len();
+        let n_others = children.len() + external_signals.len() + external_cancels.len();
+        size += ROW_OVERHEAD * (n_small + n_others);
         for activity in activities.iter().filter_map(|(_, activity)| activity.as_ref()) {
             let progress = &activity.unrecorded;
             size += progress.heartbeat_details.as_ref().map_or(0, Message::encoded_len)
@@ -188,9 +203,20 @@ fn merge(runs: &[RunWrite]) -> BTreeMap<ExecutionKey, MergedRun> {
 
 impl MergedRun {
     fn change(&mut self, changed: &ChangedItems) {
-        let ChangedItems { activities, timers, signal_request_ids, buffered_events } = changed;
+        let ChangedItems {
+            activities,
+            timers,
+            children,
+            external_signals,
+            external_cancels,
+            signal_request_ids,
+            buffered_events,
+        } = changed;
         self.change_items(ItemKind::Activity, activities, Item::Activity);
         self.change_items(ItemKind::Timer, timers, Item::Timer);
+        self.change_items(ItemKind::Child, children, Item::Child);
+        self.change_items(ItemKind::ExternalSignal, external_signals, Item::ExternalRequest);
+        self.change_items(ItemKind::ExternalCancel, external_cancels, Item::ExternalRequest);
         self.change_items(ItemKind::SignalRequest, signal_request_ids, Item::SignalRequest);
         self.change_items(ItemKind::BufferedEvent, buffered_events, Item::BufferedEvent);
     }
@@ -227,6 +253,8 @@ impl Item {
         match self {
             Self::Activity(activity) => rows::to_value(&rows::items::encode_activity(activity)),
             Self::Timer(timer) => rows::to_value(&rows::items::encode_timer(timer)),
+            Self::Child(child) => rows::to_value(&rows::items::encode_child(child)),
+            Self::ExternalRequest(request) => rows::to_value(&rows::items::encode_external(request)),
             Self::SignalRequest(id) => rows::to_value(&record::SignalRequest { request_id: id.as_ref().clone() }),
             Self::BufferedEvent(event) => rows::to_value(event.as_ref()),
         }

@@ -31,13 +31,25 @@ pub enum ItemKind {
     Timer = 3,
     SignalRequest = 4,
     BufferedEvent = 5,
+    Child = 6,
+    ExternalSignal = 7,
+    ExternalCancel = 8,
 }
 
 impl ItemKind {
     pub(super) fn from_sort_key(sort_key: i64) -> Option<Self> {
-        [Self::State, Self::Started, Self::Activity, Self::Timer, Self::SignalRequest, Self::BufferedEvent]
-            .into_iter()
-            .find(|kind| *kind as i64 == sort_key)
+        const ALL: [ItemKind; 9] = [
+            ItemKind::State,
+            ItemKind::Started,
+            ItemKind::Activity,
+            ItemKind::Timer,
+            ItemKind::SignalRequest,
+            ItemKind::BufferedEvent,
+            ItemKind::Child,
+            ItemKind::ExternalSignal,
+            ItemKind::ExternalCancel,
+        ];
+        ALL.into_iter().find(|kind| *kind as i64 == sort_key)
     }
 }
 

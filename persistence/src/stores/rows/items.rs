@@ -1,9 +1,14 @@
-//! Pending items of a run, a row each: activities, timers, requests of signals. A buffered event is stored as it is.
+//! Pending items of a run, a row each: activities, timers, children, requests to other workflows. A buffered event is
+//! stored as it is.
 
 use proto::everrow::record;
-use workflow::{Activity, ActivityAttempt, ActivityProgress, EventId, Timer, Timestamp};
+use proto::temporal::api::enums::v1::ParentClosePolicy;
+use workflow::{
+    Activity, ActivityAttempt, ActivityProgress, Child, ChildStart, EventId, ExternalRequest, NamespaceId, RunId,
+    Timer, Timestamp,
+};
 
-use super::{Decoded, optional_span, span};
+use super::{Decoded, Malformed, optional_span, span, uuid, uuid_bytes};
 
 pub(crate) fn encode_activity(activity: &Activity) -> record::Activity {
     let Activity {
@@ -119,4 +124,76 @@ pub(crate) fn decode_timer(id: i64, timer: record::Timer) -> Timer {
         fires_at: Timestamp(timer.fires_at),
         version: timer.version,
     }
+}
+
+pub(crate) fn encode_child(child: &Child) -> record::Child {
+    let Child {
+        initiated_event_id: _, // the row's id
+        initiated_batch_id,
+        version,
+        namespace,
+        namespace_id,
+        workflow_id,
+        workflow_type,
+        parent_close_policy,
+        create_request_id,
+        started,
+        priority,
+    } = child;
+    record::Child {
+        version: *version,
+        initiated_batch_id: initiated_batch_id.0,
+        namespace: namespace.clone(),
+        namespace_id: uuid_bytes(namespace_id.0),
+        workflow_id: workflow_id.clone(),
+        workflow_type: workflow_type.clone(),
+        parent_close_policy: (*parent_close_policy).into(),
+        create_request_id: create_request_id.clone(),
+        started: started.as_ref().map(|ChildStart { event_id, run_id }| record::ChildStarted {
+            event_id: event_id.0,
+            run_id: uuid_bytes(run_id.0),
+        }),
+        priority: priority.clone(),
+    }
+}
+
+pub(crate) fn decode_child(id: i64, child: record::Child) -> Decoded<Child> {
+    let unknown = |_| Malformed::new(format!("unknown parent close policy {}", child.parent_close_policy));
+    let started = child.started.map(|started| {
+        let run_id = RunId(uuid(&started.run_id, "run_id")?);
+        Ok(ChildStart { event_id: EventId(started.event_id), run_id })
+    });
+    Ok(Child {
+        initiated_event_id: EventId(id),
+        initiated_batch_id: EventId(child.initiated_batch_id),
+        version: child.version,
+        namespace: child.namespace,
+        namespace_id: NamespaceId(uuid(&child.namespace_id, "namespace_id")?),
+        workflow_id: child.workflow_id,
+        workflow_type: child.workflow_type,
+        parent_close_policy: ParentClosePolicy::try_from(child.parent_close_policy).map_err(unknown)?,
+        create_request_id: child.create_request_id,
+        started: started.transpose()?,
+        priority: child.priority,
+    })
+}
+
+pub(crate) fn encode_external(request: &ExternalRequest) -> record::ExternalRequest {
+    let ExternalRequest { initiated_event_id: _, initiated_batch_id, version, request_id, namespace_id } = request;
+    record::ExternalRequest {
+        version: *version,
+        initiated_batch_id: initiated_batch_id.0,
+        request_id: request_id.clone(),
+        namespace_id: uuid_bytes(namespace_id.0),
+    }
+}
+
+pub(crate) fn decode_external(id: i64, request: record::ExternalRequest) -> Decoded<ExternalRequest> {
+    Ok(ExternalRequest {
+        initiated_event_id: EventId(id),
+        initiated_batch_id: EventId(request.initiated_batch_id),
+        version: request.version,
+        request_id: request.request_id,
+        namespace_id: NamespaceId(uuid(&request.namespace_id, "namespace_id")?),
+    })
 }

@@ -6,8 +6,8 @@ use proto::everrow::record::{self, RunStatus};
 use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
-    Activity, Closed, CurrentRun, EventId, ExecutionKey, ExecutionState, Items, RunId, Running, Scheduled, Started,
-    Status, Sticky, Timer, Timestamp, Unrecorded, WorkflowTask,
+    Activity, Child, Closed, CurrentRun, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items, RunId, Running,
+    Scheduled, Started, Status, Sticky, Timer, Timestamp, Unrecorded, WorkflowTask,
 };
 
 use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
@@ -18,6 +18,9 @@ pub(crate) struct Parts {
     pub(crate) started: Option<Started>,
     pub(crate) activities: Vec<(i64, Activity)>,
     pub(crate) timers: Vec<(i64, Timer)>,
+    pub(crate) children: Vec<(i64, Child)>,
+    pub(crate) external_signals: Vec<(i64, ExternalRequest)>,
+    pub(crate) external_cancels: Vec<(i64, ExternalRequest)>,
     pub(crate) signal_requests: Vec<(i64, String)>,
     pub(crate) buffered_events: Vec<(i64, HistoryEvent)>,
 }
@@ -36,6 +39,9 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         last_completed_started_event_id,
         activities,
         timers,
+        children,
+        external_signals,
+        external_cancels,
         cancel_requested,
         signal_request_ids,
         n_signals,
@@ -78,6 +84,9 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
             timers: timers.len() as u64,
             signal_requests: signal_request_ids.len() as u64,
             buffered_events: buffered_events.len() as u64,
+            children: children.len() as u64,
+            external_signals: external_signals.len() as u64,
+            external_cancels: external_cancels.len() as u64,
             ..Default::default()
         }),
         is_closing: *is_closing,
@@ -101,6 +110,9 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
         last_completed_started_event_id: run.last_completed_started_event_id.map(EventId),
         activities: Items::loaded(parts.activities),
         timers: Items::loaded(parts.timers),
+        children: Items::loaded(parts.children),
+        external_signals: Items::loaded(parts.external_signals),
+        external_cancels: Items::loaded(parts.external_cancels),
         cancel_requested: run.cancel_requested_event_id.map(EventId),
         signal_request_ids: Items::loaded(parts.signal_requests),
         n_signals: run.n_signals,
@@ -126,6 +138,9 @@ fn check_counts(stored: record::ItemCounts, parts: &Parts) -> Decoded<()> {
         timers: parts.timers.len() as u64,
         signal_requests: parts.signal_requests.len() as u64,
         buffered_events: parts.buffered_events.len() as u64,
+        children: parts.children.len() as u64,
+        external_signals: parts.external_signals.len() as u64,
+        external_cancels: parts.external_cancels.len() as u64,
         ..Default::default()
     };
     if stored == found {

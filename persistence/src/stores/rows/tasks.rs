@@ -45,6 +45,21 @@ pub(crate) fn encode_transfer(queued: &QueuedTask<TransferTask>) -> record::Tran
                 ..Default::default()
             })
         }
+        TransferTask::StartChild { initiated_event_id, version } => {
+            let (initiated_event_id, version) = (initiated_event_id.0, *version);
+            record::transfer_task::Task::StartChild(record::TransferStartChild { initiated_event_id, version })
+        }
+        TransferTask::ExternalSignal { initiated_event_id, version } => {
+            let (initiated_event_id, version) = (initiated_event_id.0, *version);
+            record::transfer_task::Task::SignalExternal(record::TransferExternalSignal { initiated_event_id, version })
+        }
+        TransferTask::ExternalCancel { initiated_event_id, version } => {
+            let (initiated_event_id, version) = (initiated_event_id.0, *version);
+            record::transfer_task::Task::CancelExternal(record::TransferExternalCancel { initiated_event_id, version })
+        }
+        TransferTask::Close { version } => {
+            record::transfer_task::Task::Close(record::TransferClose { version: *version })
+        }
     };
     record::TransferTask { task_id: *task_id, key: Some(encode_key(key)), task: Some(task) }
 }
@@ -64,11 +79,17 @@ pub(crate) fn decode_transfer(queued: record::TransferTask) -> Decoded<QueuedTas
             attempt: task.attempt,
             version: task.version,
         },
-        record::transfer_task::Task::StartChild(_)
-        | record::transfer_task::Task::SignalExternal(_)
-        | record::transfer_task::Task::CancelExternal(_)
-        | record::transfer_task::Task::Close(_)
-        | record::transfer_task::Task::Delete(_) => {
+        record::transfer_task::Task::StartChild(task) => {
+            TransferTask::StartChild { initiated_event_id: EventId(task.initiated_event_id), version: task.version }
+        }
+        record::transfer_task::Task::SignalExternal(task) => {
+            TransferTask::ExternalSignal { initiated_event_id: EventId(task.initiated_event_id), version: task.version }
+        }
+        record::transfer_task::Task::CancelExternal(task) => {
+            TransferTask::ExternalCancel { initiated_event_id: EventId(task.initiated_event_id), version: task.version }
+        }
+        record::transfer_task::Task::Close(task) => TransferTask::Close { version: task.version },
+        record::transfer_task::Task::Delete(_) => {
             return Err(Malformed::new("a transfer task of a kind that nothing writes yet".to_owned()));
         }
     };

@@ -53,6 +53,9 @@ fn write(state: &mut ExecutionState) -> RunWrite {
     let changed = ChangedItems {
         activities: state.activities.take_touched(),
         timers: state.timers.take_touched(),
+        children: state.children.take_touched(),
+        external_signals: state.external_signals.take_touched(),
+        external_cancels: state.external_cancels.take_touched(),
         signal_request_ids: state.signal_request_ids.take_touched(),
         buffered_events: state.unrecorded.buffered_events.take_touched(),
     };
@@ -105,6 +108,9 @@ fn change(state: &mut ExecutionState, sampler: &mut Sampler) {
     state.activities.insert(id, sampler.activity(id));
     state.timers.insert(other, sampler.timer(other));
     state.signal_request_ids.insert(id, sampler.text());
+    state.children.insert(id, sampler.child(id));
+    state.external_signals.insert(id, sampler.external_request(id));
+    state.external_cancels.insert(other, sampler.external_request(other));
     state.unrecorded.buffered_events.insert(id, sampler.event());
     let first = |ids: Vec<i64>| ids.into_iter().next();
     if let Some(id) = first(state.activities.iter().map(|(id, _)| id).collect()) {
@@ -112,6 +118,12 @@ fn change(state: &mut ExecutionState, sampler: &mut Sampler) {
     }
     if let Some(id) = first(state.timers.iter().map(|(id, _)| id).collect()) {
         state.timers.remove(id);
+    }
+    if let Some(id) = first(state.children.iter().map(|(id, _)| id).collect()) {
+        state.children.remove(id);
+    }
+    if let Some(id) = first(state.external_signals.iter().map(|(id, _)| id).collect()) {
+        state.external_signals.remove(id);
     }
     if let Some(id) = first(state.unrecorded.buffered_events.iter().map(|(id, _)| id).collect()) {
         state.unrecorded.buffered_events.remove(id);
@@ -231,10 +243,14 @@ fn transfer(sampler: &mut Sampler, task_id: i64) -> QueuedTask<TransferTask> {
         normal_task_queue: sampler.text(),
         schedule_to_start_timeout: sampler.span(),
     });
-    let task = if task_id % 3 == 0 {
-        TransferTask::Activity { task_queue, scheduled_event_id, attempt, version }
-    } else {
-        TransferTask::WorkflowTask { task_queue, sticky, scheduled_event_id, attempt, version }
+    let initiated_event_id = scheduled_event_id;
+    let task = match task_id % 7 {
+        0 => TransferTask::Activity { task_queue, scheduled_event_id, attempt, version },
+        1 => TransferTask::StartChild { initiated_event_id, version },
+        2 => TransferTask::ExternalSignal { initiated_event_id, version },
+        3 => TransferTask::ExternalCancel { initiated_event_id, version },
+        4 => TransferTask::Close { version },
+        _ => TransferTask::WorkflowTask { task_queue, sticky, scheduled_event_id, attempt, version },
     };
     QueuedTask { task_id, key: sampler.key(), task }
 }

@@ -7,16 +7,16 @@ use std::time::Duration;
 use proto::temporal::api::common::v1::{
     Header, Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowExecution, link,
 };
-use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
+use proto::temporal::api::enums::v1::{ParentClosePolicy, SuggestContinueAsNewReason};
 use proto::temporal::api::failure::v1::Failure;
 use proto::temporal::api::history::v1::HistoryEvent;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
-    Activity, ActivityAttempt, ActivityProgress, Branch, BranchRange, Closed, EventId, ExecutionKey, ExecutionState,
-    Items, NamespaceId, Parent, RunId, Running, Scheduled, Started, StartedAgain, Status, Sticky, Timer, Timestamp,
-    Unrecorded, VersionHistoryItem, WorkflowTask,
+    Activity, ActivityAttempt, ActivityProgress, Branch, BranchRange, Child, ChildStart, Closed, EventId, ExecutionKey,
+    ExecutionState, ExternalRequest, Items, NamespaceId, Parent, RunId, Running, Scheduled, Started, StartedAgain,
+    Status, Sticky, Timer, Timestamp, Unrecorded, VersionHistoryItem, WorkflowTask,
 };
 
 pub(super) struct Sampler(StdRng);
@@ -67,6 +67,9 @@ impl Sampler {
             last_completed_started_event_id: self.maybe(Self::event_id),
             activities: self.items(Self::activity),
             timers: self.items(Self::timer),
+            children: self.items(Self::child),
+            external_signals: self.items(Self::external_request),
+            external_cancels: self.items(Self::external_request),
             cancel_requested: self.maybe(Self::event_id),
             signal_request_ids: self.items(|s, _| s.text()),
             n_signals: self.number(),
@@ -126,6 +129,32 @@ impl Sampler {
 
     pub(super) fn timer(&mut self, id: i64) -> Timer {
         Timer { timer_id: self.text(), started_event_id: EventId(id), fires_at: self.moment(), version: self.number() }
+    }
+
+    pub(super) fn child(&mut self, id: i64) -> Child {
+        Child {
+            initiated_event_id: EventId(id),
+            initiated_batch_id: self.event_id(),
+            version: self.number(),
+            namespace: self.text(),
+            namespace_id: NamespaceId(self.uuid()),
+            workflow_id: self.text(),
+            workflow_type: self.text(),
+            parent_close_policy: ParentClosePolicy::RequestCancel,
+            create_request_id: self.text(),
+            started: self.maybe(|s| ChildStart { event_id: s.event_id(), run_id: RunId(s.uuid()) }),
+            priority: self.maybe(Self::priority),
+        }
+    }
+
+    pub(super) fn external_request(&mut self, id: i64) -> ExternalRequest {
+        ExternalRequest {
+            initiated_event_id: EventId(id),
+            initiated_batch_id: self.event_id(),
+            version: self.number(),
+            request_id: self.text(),
+            namespace_id: NamespaceId(self.uuid()),
+        }
     }
 
     pub(super) fn event(&mut self) -> HistoryEvent {

@@ -6,6 +6,9 @@ mod timers;
 mod pool;
 mod runner;
 mod transfer;
+mod start_child;
+mod external;
+mod closed;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -3,20 +3,24 @@
 use proto::everrow::matching::AddTaskRequest;
 use proto::temporal::api::common::v1::{Priority, WorkflowExecution};
 use proto::temporal::api::enums::v1::{TaskQueueKind, TaskQueueType};
-use workflow::{EventId, ExecutionState, TransferTask, WorkflowTask};
+use workflow::{EventId, ExecutionState, Input, TransferTask, WorkflowTask};
 
-use super::Transfer;
+use super::{Transfer, closed, external, start_child};
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
 use crate::history::shard::Shard;
+use crate::history::transact::TransactError;
+use crate::history::worker_tasks::execution_of;
 
 pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -> Result<(), ServiceError> {
     let state = shard.read(&transfer.key).await?;
+    let origin = Origin { shard, peers, state: &state };
     match &transfer.task {
         TransferTask::WorkflowTask { scheduled_event_id, attempt, .. } => {
             if !is_waiting(&state, *scheduled_event_id, *attempt) {
                 return Ok(());
             }
+            dispatch(peers, transfer, &state).await
         }
         TransferTask::Activity { scheduled_event_id, attempt, .. } => {
             let activity = state.activities.get(scheduled_event_id.0);
@@ -26,14 +30,37 @@ pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -
             if !activity.is_some_and(waits) {
                 return Ok(());
             }
+            dispatch(peers, transfer, &state).await
         }
+        TransferTask::StartChild { initiated_event_id, .. } => start_child::execute(&origin, *initiated_event_id).await,
+        TransferTask::ExternalSignal { initiated_event_id, .. } => external::signal(&origin, *initiated_event_id).await,
+        TransferTask::ExternalCancel { initiated_event_id, .. } => external::cancel(&origin, *initiated_event_id).await,
+        TransferTask::Close { .. } => closed::execute(&origin).await,
     }
-    dispatch(peers, transfer, &state).await
+}
+
+/// The run that a queue task is of, as it was read, and the peers that the task may call. No lock is held meanwhile:
+/// two runs may ask for each other at the same moment.
+pub(super) struct Origin<'a> {
+    pub(super) shard: &'a Shard,
+    pub(super) peers: &'a Peers,
+    pub(super) state: &'a ExecutionState,
+}
+
+impl Origin<'_> {
+    pub(super) fn execution(&self) -> WorkflowExecution {
+        execution_of(&self.state.key)
+    }
+
+    /// Lets the run hear what came of its task.
+    pub(super) async fn tell(&self, input: Input) -> Result<(), TransactError> {
+        self.shard.transact(&self.state.key, input).await.map(|_| ())
+    }
 }
 
 /// Gives the task to matching. A sticky worker that is gone is not waited for: the run's own queue gets the task.
 async fn dispatch(peers: &Peers, transfer: &Transfer, state: &ExecutionState) -> Result<(), ServiceError> {
-    let request = request_of(transfer, state);
+    let Some(request) = request_of(transfer, state) else { return Ok(()) };
     match peers.matching()?.add_task(request.clone()).await {
         Err(ServiceError::StickyWorkerUnavailable) => {
             let task_queue = state.started.task_queue.clone();
@@ -49,17 +76,16 @@ async fn dispatch(peers: &Peers, transfer: &Transfer, state: &ExecutionState) ->
     }
 }
 
-fn request_of(transfer: &Transfer, state: &ExecutionState) -> AddTaskRequest {
-    let key = &transfer.key;
-    let execution = WorkflowExecution { workflow_id: key.workflow_id.to_string(), run_id: key.run_id.to_string() };
+/// What matching is asked to do; `None` for a task that is not its.
+fn request_of(transfer: &Transfer, state: &ExecutionState) -> Option<AddTaskRequest> {
     let base = AddTaskRequest {
-        namespace_id: key.namespace_id.to_string(),
-        execution: Some(execution),
+        namespace_id: transfer.key.namespace_id.to_string(),
+        execution: Some(execution_of(&transfer.key)),
         task_queue_kind: TaskQueueKind::Normal.into(),
         ..Default::default()
     };
-    match &transfer.task {
-        TransferTask::WorkflowTask { task_queue, sticky, scheduled_event_id, attempt, version } => AddTaskRequest {
+    if let TransferTask::WorkflowTask { task_queue, sticky, scheduled_event_id, attempt, version } = &transfer.task {
+        return Some(AddTaskRequest {
             task_queue_type: TaskQueueType::Workflow.into(),
             task_queue: task_queue.clone(),
             task_queue_kind: sticky.as_ref().map_or(base.task_queue_kind, |_| TaskQueueKind::Sticky.into()),
@@ -71,22 +97,23 @@ fn request_of(transfer: &Transfer, state: &ExecutionState) -> AddTaskRequest {
                 .and_then(|sticky| sticky.schedule_to_start_timeout.try_into().ok()),
             priority: state.started.priority.clone(),
             ..base
-        },
-        TransferTask::Activity { task_queue, scheduled_event_id, attempt, version } => {
-            let activity = state.activities.get(scheduled_event_id.0);
-            let timeout = activity.and_then(|activity| activity.schedule_to_start_timeout);
-            AddTaskRequest {
-                task_queue_type: TaskQueueType::Activity.into(),
-                task_queue: task_queue.clone(),
-                scheduled_event_id: scheduled_event_id.0,
-                attempt: *attempt,
-                version: *version,
-                schedule_to_start_timeout: timeout.and_then(|timeout| timeout.try_into().ok()),
-                priority: activity.and_then(|activity| activity.priority.clone()).or_else(|| priority_of(state)),
-                ..base
-            }
-        }
+        });
     }
+    if let TransferTask::Activity { task_queue, scheduled_event_id, attempt, version } = &transfer.task {
+        let activity = state.activities.get(scheduled_event_id.0);
+        let timeout = activity.and_then(|activity| activity.schedule_to_start_timeout);
+        return Some(AddTaskRequest {
+            task_queue_type: TaskQueueType::Activity.into(),
+            task_queue: task_queue.clone(),
+            scheduled_event_id: scheduled_event_id.0,
+            attempt: *attempt,
+            version: *version,
+            schedule_to_start_timeout: timeout.and_then(|timeout| timeout.try_into().ok()),
+            priority: activity.and_then(|activity| activity.priority.clone()).or_else(|| priority_of(state)),
+            ..base
+        });
+    }
+    None
 }
 
 fn priority_of(state: &ExecutionState) -> Option<Priority> {

@@ -14,6 +14,7 @@ use server::cluster::peers::Peers;
 use server::env::Env;
 use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
+use server::namespaces::NamespaceRegistry;
 use server::{history, matching};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -222,6 +223,7 @@ impl Services {
         let history = history::service::Service::start(history::service::Parts {
             env: env.clone(),
             stores: stores.clone(),
+            namespaces: Arc::new(NamespaceRegistry::new(stores.namespaces.clone(), env.clone())),
             peers: peers.clone(),
             config,
             n_shards: N_SHARDS,

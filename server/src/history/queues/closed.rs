@@ -1,0 +1,115 @@
+//! A run is over: its parent hears how, and its children are dealt with as their policies say.
+
+use futures_util::future::join_all;
+use proto::everrow::history as request;
+use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::enums::v1::ParentClosePolicy;
+use proto::temporal::api::history::v1::HistoryEvent;
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::workflowservice::v1 as public;
+use workflow::{Child, Parent};
+
+use super::transfer::Origin;
+use crate::errors::ServiceError;
+
+/// Children that are dealt with at once: many enough that a thousand take no time to speak of, few enough to leave the
+/// other shards' committers room for others.
+const CHILDREN_AT_ONCE: usize = 16;
+
+/// Names the server itself in what it does to children.
+const SERVER_IDENTITY: &str = "history-service";
+/// Names in a terminated run that a reset ended it: neither its parent nor its children take notice of that.
+const RESETTER_IDENTITY: &str = "history-resetter";
+const POLICY_REASON: &str = "by parent close policy";
+
+pub(super) async fn execute(run: &Origin<'_>) -> Result<(), ServiceError> {
+    let Some(closed) = &run.state.closed else { return Ok(()) };
+    let page = run.shard.history(run.state, (closed.event_id, closed.event_id.next()), 1).await?;
+    let Some(end) = page.events.into_iter().next() else {
+        return Err(ServiceError::DataLoss(format!("no end of {}", run.state.key)));
+    };
+    if is_reset(&end) {
+        return Ok(());
+    }
+    if let (Some(parent), None) = (&run.state.started.parent, closed.new_run_id) {
+        unless_gone(report(run, parent, end).await)?;
+    }
+    let children: Vec<&Child> = run.state.children.iter().map(|(_, child)| child).collect();
+    for children in children.chunks(CHILDREN_AT_ONCE) {
+        let outcomes = join_all(children.iter().map(|child| apply_policy(run, child))).await;
+        outcomes.into_iter().try_for_each(unless_gone)?;
+    }
+    Ok(())
+}
+
+fn is_reset(end: &HistoryEvent) -> bool {
+    matches!(
+        &end.attributes,
+        Some(Attributes::WorkflowExecutionTerminatedEventAttributes(end)) if end.identity == RESETTER_IDENTITY
+    )
+}
+
+/// Who is gone needs to hear nothing.
+fn unless_gone(outcome: Result<(), ServiceError>) -> Result<(), ServiceError> {
+    match outcome {
+        Err(ServiceError::NotFound(_) | ServiceError::NamespaceNotFound { .. }) => Ok(()),
+        other => other,
+    }
+}
+
+async fn report(run: &Origin<'_>, parent: &Parent, end: HistoryEvent) -> Result<(), ServiceError> {
+    let ask = request::RecordChildExecutionCompletedRequest {
+        namespace_id: parent.namespace_id.to_string(),
+        parent: Some(parent.execution.clone()),
+        initiated_event_id: parent.initiated_event_id.0,
+        initiated_version: parent.initiated_version,
+        child: Some(run.execution()),
+        completion_event: Some(end),
+        child_first_run_id: run.state.started.first_run_id.to_string(),
+    };
+    run.peers.history()?.record_child_execution_completed(ask).await.map(|_| ())
+}
+
+/// Does to a child what its policy says, whichever of its runs is the newest.
+pub(super) async fn apply_policy(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
+    let (namespace_id, external_execution) = (child.namespace_id.to_string(), Some(parent.execution()));
+    let first_execution_run_id = child.started.as_ref().map(|started| started.run_id.to_string()).unwrap_or_default();
+    let workflow_execution = Some(WorkflowExecution { workflow_id: child.workflow_id.clone(), run_id: String::new() });
+    let (namespace, identity) = (child.namespace.clone(), SERVER_IDENTITY.to_owned());
+    match child.parent_close_policy {
+        ParentClosePolicy::Abandon => Ok(()),
+        ParentClosePolicy::RequestCancel => {
+            let ask = request::RequestCancelWorkflowExecutionRequest {
+                namespace_id,
+                request: Some(public::RequestCancelWorkflowExecutionRequest {
+                    namespace,
+                    workflow_execution,
+                    identity,
+                    first_execution_run_id,
+                    ..Default::default()
+                }),
+                external_execution,
+                child_workflow_only: true,
+                ..Default::default()
+            };
+            parent.peers.history()?.request_cancel_workflow_execution(ask).await.map(|_| ())
+        }
+        ParentClosePolicy::Terminate | ParentClosePolicy::Unspecified => {
+            let ask = request::TerminateWorkflowExecutionRequest {
+                namespace_id,
+                request: Some(public::TerminateWorkflowExecutionRequest {
+                    namespace,
+                    workflow_execution,
+                    reason: POLICY_REASON.to_owned(),
+                    identity,
+                    first_execution_run_id,
+                    ..Default::default()
+                }),
+                external_execution,
+                child_workflow_only: true,
+                ..Default::default()
+            };
+            parent.peers.history()?.terminate_workflow_execution(ask).await.map(|_| ())
+        }
+    }
+}

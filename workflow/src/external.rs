@@ -1,0 +1,332 @@
+//! Other workflows: signals and cancel requests that a run sends to them, until it is known what became of each.
+
+use proto::temporal::api::command::v1::{
+    RequestCancelExternalWorkflowExecutionCommandAttributes, SignalExternalWorkflowExecutionCommandAttributes,
+};
+use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::enums::v1::{
+    CancelExternalWorkflowExecutionFailedCause, SignalExternalWorkflowExecutionFailedCause, WorkflowTaskFailedCause,
+};
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::history::v1::{
+    ExternalWorkflowExecutionCancelRequestedEventAttributes, ExternalWorkflowExecutionSignaledEventAttributes,
+    HistoryEvent, RequestCancelExternalWorkflowExecutionFailedEventAttributes,
+    RequestCancelExternalWorkflowExecutionInitiatedEventAttributes,
+    SignalExternalWorkflowExecutionFailedEventAttributes, SignalExternalWorkflowExecutionInitiatedEventAttributes,
+};
+use uuid::Uuid;
+
+use crate::child::request_id;
+use crate::commands::{BadCommand, Completion, check_count, check_size};
+use crate::draft::{Annotation, Draft, Entry};
+use crate::ids::{EventId, NamespaceId};
+use crate::items::Items;
+use crate::state::ExecutionState;
+use crate::tasks::TransferTask;
+use crate::transition::{Outcome, Reply};
+use crate::workflow_task;
+
+/// A signal or a cancel request to another workflow, not yet known to have arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalRequest {
+    pub initiated_event_id: EventId,
+    /// Node of history that holds the initiated event, where all else is.
+    pub initiated_batch_id: EventId,
+    pub version: i64,
+    /// The same however often the request is sent.
+    pub request_id: String,
+    pub namespace_id: NamespaceId,
+}
+
+/// What became of a request to another workflow.
+#[derive(Debug, Clone)]
+pub struct ExternalAnswer {
+    pub initiated_event_id: EventId,
+    /// The name of the namespace that was asked.
+    pub namespace: String,
+    /// As the initiated event has it.
+    pub execution: WorkflowExecution,
+    /// As the initiated event has it.
+    pub control: String,
+}
+
+/// Decides on a `SignalExternalWorkflowExecution` command.
+#[expect(deprecated, reason = "workers still name a namespace")]
+pub(crate) fn signal(
+    draft: &mut Draft,
+    completion: &Completion,
+    command: SignalExternalWorkflowExecutionCommandAttributes,
+    annotation: Annotation,
+) -> Result<(), BadCommand> {
+    let cause = WorkflowTaskFailedCause::BadSignalWorkflowExecutionAttributes;
+    let namespace_id = completion.namespace_id(draft, &command.namespace);
+    check_signal(&command, draft.facts.limits.id_length).map_err(|reason| BadCommand::new(cause, reason))?;
+    let (n_pending, limit) = (draft.state.external_signals.len(), draft.facts.limits.pending_external_signals);
+    let too_many = WorkflowTaskFailedCause::PendingSignalsLimitExceeded;
+    check_count(too_many, "pending signals to external workflows", n_pending, limit)?;
+    let oversized = "SignalExternalWorkflowExecutionCommandAttributes.Input exceeds size limit.";
+    check_size(draft, cause, command.input.as_ref(), oversized)?;
+    let what = SignalExternalWorkflowExecutionInitiatedEventAttributes {
+        workflow_task_completed_event_id: completion.event_id.0,
+        namespace: command.namespace,
+        namespace_id: namespace_id.to_string(),
+        workflow_execution: command.execution,
+        signal_name: command.signal_name,
+        input: command.input,
+        control: command.control,
+        child_workflow_only: command.child_workflow_only,
+        header: command.header,
+    };
+    let what = Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(what);
+    draft.record(Entry { annotation, ..what.into() });
+    let (initiated_event_id, version) = (draft.state.last_event_id(), draft.version());
+    draft.transfer(TransferTask::ExternalSignal { initiated_event_id, version });
+    Ok(())
+}
+
+#[expect(deprecated, reason = "workers still name a namespace")]
+fn check_signal(command: &SignalExternalWorkflowExecutionCommandAttributes, length_max: usize) -> Result<(), String> {
+    let target = command.execution.as_ref().ok_or("Execution is not set on SignalExternalWorkflowExecutionCommand.")?;
+    let (id, run_id) = (&target.workflow_id, &target.run_id);
+    let (namespace, name) = (&command.namespace, &command.signal_name);
+    if id.is_empty() {
+        return Err(format!(
+            "WorkflowId is not set on SignalExternalWorkflowExecutionCommand. \
+             Namespace={namespace} RunId={run_id} SignalName={name}"
+        ));
+    }
+    if id.len() > length_max {
+        return Err(format!(
+            "WorkflowId on SignalExternalWorkflowExecutionCommand exceeds length limit. WorkflowId={id} Length={} \
+             Limit={length_max} Namespace={namespace} RunId={run_id} SignalName={name}",
+            id.len()
+        ));
+    }
+    if !run_id.is_empty() && Uuid::parse_str(run_id).is_err() {
+        return Err(format!(
+            "Invalid RunId set on SignalExternalWorkflowExecutionCommand. \
+             WorkflowId={id} Namespace={namespace} RunId={run_id} SignalName={name}"
+        ));
+    }
+    if name.is_empty() {
+        return Err(format!(
+            "SignalName is not set on SignalExternalWorkflowExecutionCommand. \
+             WorkflowId={id} Namespace={namespace} RunId={run_id}"
+        ));
+    }
+    Ok(())
+}
+
+/// Decides on a `RequestCancelExternalWorkflowExecution` command.
+#[expect(deprecated, reason = "workers still name a namespace")]
+pub(crate) fn request_cancel(
+    draft: &mut Draft,
+    completion: &Completion,
+    command: RequestCancelExternalWorkflowExecutionCommandAttributes,
+    annotation: Annotation,
+) -> Result<(), BadCommand> {
+    let cause = WorkflowTaskFailedCause::BadRequestCancelExternalWorkflowExecutionAttributes;
+    let namespace_id = completion.namespace_id(draft, &command.namespace);
+    check_cancel(completion, &command, draft.facts.limits.id_length)
+        .map_err(|reason| BadCommand::new(cause, reason))?;
+    let (n_pending, limit) = (draft.state.external_cancels.len(), draft.facts.limits.pending_external_cancels);
+    let too_many = WorkflowTaskFailedCause::PendingRequestCancelLimitExceeded;
+    check_count(too_many, "pending requests to cancel external workflows", n_pending, limit)?;
+    let what = RequestCancelExternalWorkflowExecutionInitiatedEventAttributes {
+        workflow_task_completed_event_id: completion.event_id.0,
+        namespace: command.namespace,
+        namespace_id: namespace_id.to_string(),
+        workflow_execution: Some(WorkflowExecution { workflow_id: command.workflow_id, run_id: command.run_id }),
+        control: command.control,
+        child_workflow_only: command.child_workflow_only,
+        reason: command.reason,
+    };
+    let what = Attributes::RequestCancelExternalWorkflowExecutionInitiatedEventAttributes(what);
+    draft.record(Entry { annotation, ..what.into() });
+    let (initiated_event_id, version) = (draft.state.last_event_id(), draft.version());
+    draft.transfer(TransferTask::ExternalCancel { initiated_event_id, version });
+    Ok(())
+}
+
+#[expect(deprecated, reason = "workers still name a namespace")]
+fn check_cancel(
+    completion: &Completion,
+    command: &RequestCancelExternalWorkflowExecutionCommandAttributes,
+    length_max: usize,
+) -> Result<(), String> {
+    let (id, run_id, namespace) = (&command.workflow_id, &command.run_id, &command.namespace);
+    if id.is_empty() {
+        return Err(format!(
+            "WorkflowId is not set on RequestCancelExternalWorkflowExecutionCommand. \
+             Namespace={namespace} RunId={run_id}"
+        ));
+    }
+    if id.len() > length_max {
+        return Err(format!(
+            "WorkflowId on RequestCancelExternalWorkflowExecutionCommand exceeds length limit. \
+             WorkflowId={id} Length={} Limit={length_max} RunId={run_id} Namespace={namespace}",
+            id.len()
+        ));
+    }
+    if !run_id.is_empty() && Uuid::parse_str(run_id).is_err() {
+        return Err(format!(
+            "Invalid RunId set on RequestCancelExternalWorkflowExecutionCommand. \
+             WorkflowId={id} RunId={run_id} Namespace={namespace}"
+        ));
+    }
+    if completion.initiated_children.contains(id) {
+        return Err(format!(
+            "Start and RequestCancel for child workflow is not allowed in same workflow task. \
+             WorkflowId={id} RunId={run_id} Namespace={namespace}"
+        ));
+    }
+    Ok(())
+}
+
+/// The other workflow has the signal.
+#[expect(deprecated, reason = "old workers send what they want to get back")]
+pub(crate) fn signaled(draft: &mut Draft, answer: ExternalAnswer) -> Outcome {
+    let Some(request) = find(draft, &draft.state.external_signals, answer.initiated_event_id) else { return nothing() };
+    let what = ExternalWorkflowExecutionSignaledEventAttributes {
+        initiated_event_id: answer.initiated_event_id.0,
+        namespace: answer.namespace,
+        namespace_id: request.namespace_id.to_string(),
+        workflow_execution: Some(answer.execution),
+        control: answer.control,
+    };
+    answered(draft, Attributes::ExternalWorkflowExecutionSignaledEventAttributes(what))
+}
+
+/// The signal can never arrive.
+#[expect(deprecated, reason = "old workers send what they want to get back")]
+pub(crate) fn signal_failed(
+    draft: &mut Draft,
+    answer: ExternalAnswer,
+    cause: SignalExternalWorkflowExecutionFailedCause,
+) -> Outcome {
+    let Some(request) = find(draft, &draft.state.external_signals, answer.initiated_event_id) else { return nothing() };
+    let what = SignalExternalWorkflowExecutionFailedEventAttributes {
+        cause: cause.into(),
+        workflow_task_completed_event_id: 0,
+        namespace: answer.namespace,
+        namespace_id: request.namespace_id.to_string(),
+        workflow_execution: Some(answer.execution),
+        initiated_event_id: answer.initiated_event_id.0,
+        control: answer.control,
+    };
+    answered(draft, Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(what))
+}
+
+/// The other workflow has the cancel request.
+pub(crate) fn cancel_requested(draft: &mut Draft, answer: ExternalAnswer) -> Outcome {
+    let Some(request) = find(draft, &draft.state.external_cancels, answer.initiated_event_id) else { return nothing() };
+    let what = ExternalWorkflowExecutionCancelRequestedEventAttributes {
+        initiated_event_id: answer.initiated_event_id.0,
+        namespace: answer.namespace,
+        namespace_id: request.namespace_id.to_string(),
+        workflow_execution: Some(answer.execution),
+    };
+    answered(draft, Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(what))
+}
+
+/// The cancel request can never arrive.
+#[expect(deprecated, reason = "old workers send what they want to get back")]
+pub(crate) fn cancel_failed(
+    draft: &mut Draft,
+    answer: ExternalAnswer,
+    cause: CancelExternalWorkflowExecutionFailedCause,
+) -> Outcome {
+    let Some(request) = find(draft, &draft.state.external_cancels, answer.initiated_event_id) else { return nothing() };
+    let what = RequestCancelExternalWorkflowExecutionFailedEventAttributes {
+        cause: cause.into(),
+        workflow_task_completed_event_id: 0,
+        namespace: answer.namespace,
+        namespace_id: request.namespace_id.to_string(),
+        workflow_execution: Some(answer.execution),
+        initiated_event_id: answer.initiated_event_id.0,
+        control: String::new(),
+    };
+    answered(draft, Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(what))
+}
+
+fn nothing() -> Outcome {
+    Outcome::Unchanged(Reply::Done)
+}
+
+fn answered(draft: &mut Draft, what: Attributes) -> Outcome {
+    draft.record(what);
+    workflow_task::ensure(draft);
+    Outcome::Changed(Reply::Done)
+}
+
+/// A pending request: one whose answer is neither recorded nor waiting to be.
+fn find(draft: &Draft, requests: &Items<ExternalRequest>, initiated_event_id: EventId) -> Option<ExternalRequest> {
+    let has_waiting_answer = draft.waiting().any(|event| answered_request(event) == Some(initiated_event_id.0));
+    requests.get(initiated_event_id.0).filter(|_| !has_waiting_answer).cloned()
+}
+
+/// The request that an event answers.
+fn answered_request(event: &HistoryEvent) -> Option<i64> {
+    let what = event.attributes.as_ref()?;
+    if let Attributes::ExternalWorkflowExecutionSignaledEventAttributes(answer) = what {
+        Some(answer.initiated_event_id)
+    } else if let Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(answer) = what {
+        Some(answer.initiated_event_id)
+    } else if let Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(answer) = what {
+        Some(answer.initiated_event_id)
+    } else if let Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(answer) = what {
+        Some(answer.initiated_event_id)
+    } else {
+        None
+    }
+}
+
+pub(crate) fn apply_signal_initiated(
+    state: &mut ExecutionState,
+    event: &HistoryEvent,
+    initiated: &SignalExternalWorkflowExecutionInitiatedEventAttributes,
+    batch_id: EventId,
+) {
+    let request = request(state, event, &initiated.namespace_id, batch_id);
+    let previous = state.external_signals.insert(event.event_id, request);
+    assert!(previous.is_none(), "an event sends one signal");
+}
+
+pub(crate) fn apply_cancel_initiated(
+    state: &mut ExecutionState,
+    event: &HistoryEvent,
+    initiated: &RequestCancelExternalWorkflowExecutionInitiatedEventAttributes,
+    batch_id: EventId,
+) {
+    let request = request(state, event, &initiated.namespace_id, batch_id);
+    let previous = state.external_cancels.insert(event.event_id, request);
+    assert!(previous.is_none(), "an event sends one cancel request");
+}
+
+fn request(state: &ExecutionState, event: &HistoryEvent, namespace_id: &str, batch_id: EventId) -> ExternalRequest {
+    ExternalRequest {
+        initiated_event_id: EventId(event.event_id),
+        initiated_batch_id: batch_id,
+        version: event.version,
+        request_id: request_id(state, event),
+        namespace_id: NamespaceId(Uuid::parse_str(namespace_id).unwrap_or_default()),
+    }
+}
+
+pub(crate) fn apply_signal_answered(state: &mut ExecutionState, initiated_event_id: i64) {
+    let answered = state.external_signals.remove(initiated_event_id);
+    assert!(answered.is_some(), "only a pending signal is answered");
+}
+
+pub(crate) fn apply_cancel_answered(state: &mut ExecutionState, initiated_event_id: i64) {
+    let answered = state.external_cancels.remove(initiated_event_id);
+    assert!(answered.is_some(), "only a pending cancel request is answered");
+}
+
+pub(crate) fn fits_initiated(namespace_id: &str) -> Result<(), &'static str> {
+    Uuid::parse_str(namespace_id).map(|_| ()).map_err(|_| "a namespace's id is a UUID")
+}
+
+pub(crate) fn fits_answer(requests: &Items<ExternalRequest>, initiated_event_id: i64) -> Result<(), &'static str> {
+    requests.get(initiated_event_id).map(|_| ()).ok_or("no such request to another workflow is pending")
+}
