@@ -222,10 +222,12 @@ impl From<Rejection> for ServiceError {
             | Rejection::ActivityIdNotFound(_)
             | Rejection::ChildNotFound
             | Rejection::OtherParent
+            | Rejection::NoSuchActivity
             | Rejection::OtherChain { .. } => Self::NotFound(message),
             Rejection::AlreadyStarted(_) => Self::TaskAlreadyStarted(message),
             // The reference answers the full run's caller as it would a wrong request.
             Rejection::InvalidArgument(_) | Rejection::LimitExceeded { .. } => Self::InvalidArgument(message),
+            Rejection::FailedPrecondition(_) => Self::FailedPrecondition(message),
             Rejection::Busy(_) => Self::ResourceExhausted {
                 cause: ResourceExhaustedCause::BusyWorkflow,
                 scope: ResourceExhaustedScope::Namespace,

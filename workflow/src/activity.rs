@@ -12,6 +12,7 @@ use proto::temporal::api::history::v1::{
     ActivityTaskStartedEventAttributes, HistoryEvent,
 };
 
+use crate::activity_options::ActivityOptions;
 use crate::draft::Draft;
 use crate::ids::EventId;
 use crate::state::ExecutionState;
@@ -52,6 +53,26 @@ pub struct ActivityProgress {
     pub last_heartbeat_at: Option<Timestamp>,
     /// The earliest timer task that is known to be waiting: no second one is made for a later moment.
     pub timer_armed_for: Option<Timestamp>,
+    pub last_attempt_ended_at: Option<Timestamp>,
+    /// No worker gets it meanwhile, and none of its deadlines counts.
+    pub pause: Option<ActivityPause>,
+    /// Grows when an operator changes something: what was dispatched before is void.
+    pub stamp: i32,
+    /// The worker that has it is to hear that it was reset.
+    pub is_reset: bool,
+    /// The next attempt begins without the heartbeat details of the ones before.
+    pub resets_heartbeats: bool,
+    /// What it was scheduled with, if an operator gave it other options.
+    pub original_options: Option<Box<ActivityOptions>>,
+}
+
+/// Who paused an activity, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActivityPause {
+    pub at: Timestamp,
+    pub identity: String,
+    pub reason: String,
+    pub request_id: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +102,12 @@ impl ActivityProgress {
             heartbeat_details: None,
             last_heartbeat_at: None,
             timer_armed_for: None,
+            last_attempt_ended_at: None,
+            pause: None,
+            stamp: 0,
+            is_reset: false,
+            resets_heartbeats: false,
+            original_options: None,
         }
     }
 }
@@ -89,6 +116,9 @@ impl Activity {
     /// The next moment at which it times out, as it stands now.
     pub(crate) fn next_deadline(&self) -> Option<Deadline> {
         let progress = &self.unrecorded;
+        if progress.pause.is_some() {
+            return None;
+        }
         let deadline =
             |from: Timestamp, span: Option<Duration>, timeout| span.map(|span| Deadline { at: from + span, timeout });
         let mut deadlines =
@@ -110,6 +140,55 @@ impl Activity {
     /// Until when it may be retried.
     pub(crate) fn expires_at(&self) -> Option<Timestamp> {
         self.schedule_to_close_timeout.map(|timeout| self.scheduled_at + timeout)
+    }
+
+    /// As they are now.
+    #[must_use]
+    pub fn options(&self) -> ActivityOptions {
+        ActivityOptions {
+            task_queue: self.task_queue.clone(),
+            schedule_to_start_timeout: self.schedule_to_start_timeout,
+            schedule_to_close_timeout: self.schedule_to_close_timeout,
+            start_to_close_timeout: self.start_to_close_timeout,
+            heartbeat_timeout: self.heartbeat_timeout,
+            retry_policy: self.retry_policy.clone(),
+            priority: self.priority.clone(),
+        }
+    }
+
+    /// As the scheduled event has them.
+    pub(crate) fn original_options(&self) -> ActivityOptions {
+        self.unrecorded.original_options.as_deref().cloned().unwrap_or_else(|| self.options())
+    }
+
+    pub(crate) fn change_options(&mut self, options: ActivityOptions) {
+        let original = self.original_options();
+        self.unrecorded.original_options = (options != original).then(|| Box::new(original));
+        let ActivityOptions {
+            task_queue,
+            schedule_to_start_timeout,
+            schedule_to_close_timeout,
+            start_to_close_timeout,
+            heartbeat_timeout,
+            retry_policy,
+            priority,
+        } = options;
+        self.task_queue = task_queue;
+        self.schedule_to_start_timeout = schedule_to_start_timeout;
+        self.schedule_to_close_timeout = schedule_to_close_timeout;
+        self.start_to_close_timeout = start_to_close_timeout;
+        self.heartbeat_timeout = heartbeat_timeout;
+        self.retry_policy = retry_policy;
+        self.priority = priority;
+    }
+
+    pub(crate) fn restore_options(&mut self) {
+        self.change_options(self.original_options());
+    }
+
+    pub(crate) fn forget_unrecorded(&mut self) {
+        self.restore_options();
+        self.unrecorded = ActivityProgress::first_attempt(self.scheduled_at);
     }
 }
 
@@ -169,6 +248,7 @@ pub(crate) fn dispatch(draft: &mut Draft, scheduled_event_id: EventId) {
         task_queue: activity.task_queue.clone(),
         scheduled_event_id,
         attempt: activity.unrecorded.attempt,
+        stamp: activity.unrecorded.stamp,
         version: activity.version,
     };
     draft.transfer(task);

@@ -1,5 +1,7 @@
 //! An activity at a worker: started, alive, then completed, failed and perhaps retried, canceled, or timed out.
 
+use std::time::Duration;
+
 use prost::Message;
 use proto::temporal::api::common::v1::{Payloads, Priority, WorkflowExecution};
 use proto::temporal::api::enums::v1::{RetryState, TimeoutType};
@@ -18,7 +20,7 @@ use crate::input::{ActivityRef, CancelActivity, CompleteActivity, FailActivity, 
 use crate::retry;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
-use crate::transition::{ActivityStarted, Outcome, Rejection, Reply};
+use crate::transition::{ActivityStarted, HeartbeatFlags, Outcome, Rejection, Reply};
 use crate::workflow_task;
 
 const NOT_ENOUGH_TIME: &str =
@@ -35,7 +37,8 @@ pub(crate) fn start(draft: &mut Draft, input: StartActivity) -> Result<Outcome, 
         }
         return Err(Rejection::AlreadyStarted("Activity"));
     }
-    if activity.unrecorded.attempt != input.attempt {
+    let progress = &activity.unrecorded;
+    if progress.attempt != input.attempt || progress.stamp != input.stamp || progress.pause.is_some() {
         return Err(Rejection::ActivityNotFound);
     }
     let at = draft.now();
@@ -48,10 +51,14 @@ pub(crate) fn start(draft: &mut Draft, input: StartActivity) -> Result<Outcome, 
 /// A sign of life. The details are what the next attempt will begin from.
 pub(crate) fn heartbeat(draft: &mut Draft, input: Heartbeat) -> Result<Outcome, Rejection> {
     let activity = find_started(draft, &input.activity)?;
-    let cancel_requested = activity.cancel_requested_event_id.is_some();
+    let flags = HeartbeatFlags {
+        cancel_requested: activity.cancel_requested_event_id.is_some(),
+        paused: activity.unrecorded.pause.is_some(),
+        reset: activity.unrecorded.is_reset,
+    };
     let scheduled_event_id = activity.scheduled_event_id;
     keep_progress(draft, scheduled_event_id, input.details, &input.identity);
-    Ok(Outcome::Changed(Reply::Heartbeat { cancel_requested }))
+    Ok(Outcome::Changed(Reply::Heartbeat(flags)))
 }
 
 pub(crate) fn complete(draft: &mut Draft, input: CompleteActivity) -> Result<Outcome, Rejection> {
@@ -134,10 +141,16 @@ pub(crate) fn time_out(draft: &mut Draft, scheduled_event_id: EventId, version: 
 }
 
 /// The backoff before an attempt is over.
-pub(crate) fn attempt_again(draft: &mut Draft, scheduled_event_id: EventId, attempt: i32, version: i64) -> Outcome {
+pub(crate) fn attempt_again(
+    draft: &mut Draft,
+    scheduled_event_id: EventId,
+    (attempt, stamp): (i32, i32),
+    version: i64,
+) -> Outcome {
     let is_waiting = |activity: &&Activity| {
         let progress = &activity.unrecorded;
-        activity.version == version && progress.attempt == attempt && progress.started.is_none()
+        let is_current = activity.version == version && progress.attempt == attempt && progress.stamp == stamp;
+        is_current && progress.started.is_none() && progress.pause.is_none()
     };
     if find(draft, scheduled_event_id).filter(is_waiting).is_none() {
         return Outcome::Unchanged(Reply::Done);
@@ -222,28 +235,39 @@ fn retry(draft: &mut Draft, scheduled_event_id: EventId, failure: Option<&Failur
     let activity = draft.state.activities.get(scheduled_event_id.0).expect("only a pending activity is retried");
     let interval = retry_interval(activity, failure, draft.now())?;
     let kept_failure = failure.map(|failure| cut(failure, draft.facts.limits.activity_failure_size));
-    let scheduled_at = draft.now() + interval;
+    let now = draft.now();
     let activity = draft.state.activities.get_mut(scheduled_event_id.0).expect("it was just read");
     let progress = &mut activity.unrecorded;
     if let Some(started) = progress.started.take() {
         progress.last_worker_identity = started.identity;
     }
     progress.attempt = progress.attempt.saturating_add(1);
-    progress.attempt_scheduled_at = scheduled_at;
     progress.last_failure = kept_failure;
+    progress.last_attempt_ended_at = Some(now);
     assert!(progress.attempt > 1, "the first attempt is no retry");
     assert!(progress.started.is_none(), "the next attempt waits for a worker");
-    let (attempt, version) = (progress.attempt, activity.version);
-    draft.timer(scheduled_at, TimerTask::ActivityRetry { scheduled_event_id, attempt, version });
+    // While it is paused the next attempt has no time; it gets one when that ends.
+    let Some(interval) = interval else { return Ok(()) };
+    let scheduled_at = now + interval;
+    progress.attempt_scheduled_at = scheduled_at;
+    if progress.resets_heartbeats {
+        progress.heartbeat_details = None;
+        progress.last_heartbeat_at = None;
+    }
+    progress.is_reset = false;
+    progress.resets_heartbeats = false;
+    let (attempt, stamp, version) = (progress.attempt, progress.stamp, activity.version);
+    draft.timer(scheduled_at, TimerTask::ActivityRetry { scheduled_event_id, attempt, stamp, version });
     arm_timer(draft, scheduled_event_id);
     Ok(())
 }
 
+/// `None`: it is paused, so it is tried again whenever that ends.
 fn retry_interval(
     activity: &Activity,
     failure: Option<&Failure>,
     now: Timestamp,
-) -> Result<std::time::Duration, RetryState> {
+) -> Result<Option<Duration>, RetryState> {
     let policy = activity.retry_policy.as_ref().ok_or(RetryState::RetryPolicyNotSet)?;
     if activity.cancel_requested_event_id.is_some() {
         return Err(RetryState::CancelRequested);
@@ -255,8 +279,11 @@ fn retry_interval(
     if !retry::is_retryable(failure, &policy.non_retryable_error_types) {
         return Err(RetryState::NonRetryableFailure);
     }
+    if activity.unrecorded.pause.is_some() {
+        return Ok(None);
+    }
     let requested_delay = retry::requested_delay(failure);
-    retry::next_interval(&retry::Attempt {
+    let interval = retry::next_interval(&retry::Attempt {
         policy,
         number: activity.unrecorded.attempt,
         now,
@@ -264,7 +291,8 @@ fn retry_interval(
         requested_delay,
         // What the application asks for is not bounded by the policy.
         interval_max: requested_delay.or_else(|| retry::interval_max(policy)),
-    })
+    })?;
+    Ok(Some(interval))
 }
 
 fn timeout_of(failure: Option<&Failure>) -> Option<TimeoutType> {

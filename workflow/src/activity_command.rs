@@ -87,13 +87,9 @@ fn normalize(
         }
     }
     let run_timeout = draft.state.started.run_timeout;
-    let timeouts = Timeouts::parse(&command)?.normalize(run_timeout).ok_or_else(|| {
-        format!(
-            "a valid StartToCloseTimeout or ScheduleToCloseTimeout must be set on the activity. \
-             ActivityId={} ActivityType={activity_type}",
-            command.activity_id
-        )
-    })?;
+    let timeouts = Timeouts::parse(&command)?
+        .normalize(run_timeout)
+        .ok_or_else(|| missing_timeout(&command.activity_id, activity_type))?;
     command.schedule_to_close_timeout = Some(to_proto(timeouts.schedule_to_close));
     command.schedule_to_start_timeout = Some(to_proto(timeouts.schedule_to_start));
     command.start_to_close_timeout = Some(to_proto(timeouts.start_to_close));
@@ -101,12 +97,19 @@ fn normalize(
     Ok(command)
 }
 
+pub(crate) fn missing_timeout(activity_id: &str, activity_type: &str) -> String {
+    format!(
+        "a valid StartToCloseTimeout or ScheduleToCloseTimeout must be set on the activity. \
+         ActivityId={activity_id} ActivityType={activity_type}"
+    )
+}
+
 /// Zero is "not given", and later "no limit".
-struct Timeouts {
-    schedule_to_close: Duration,
-    schedule_to_start: Duration,
-    start_to_close: Duration,
-    heartbeat: Duration,
+pub(crate) struct Timeouts {
+    pub schedule_to_close: Duration,
+    pub schedule_to_start: Duration,
+    pub start_to_close: Duration,
+    pub heartbeat: Duration,
 }
 
 impl Timeouts {
@@ -123,7 +126,7 @@ impl Timeouts {
     }
 
     /// Fills in each from the others and from the run's; `None` if too few are given.
-    fn normalize(mut self, run_timeout: Option<Duration>) -> Option<Self> {
+    pub(crate) fn normalize(mut self, run_timeout: Option<Duration>) -> Option<Self> {
         let or = |timeout: Duration, other: Duration| nonzero(timeout).unwrap_or(other);
         let whole_run = run_timeout.unwrap_or(Duration::ZERO);
         if !self.schedule_to_close.is_zero() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::common::v1::MeteringMetadata;
 use proto::temporal::api::common::v1::{Header, Link, Payloads, WorkflowExecution};
@@ -30,6 +31,10 @@ pub enum Input {
     CompleteActivity(CompleteActivity),
     FailActivity(FailActivity),
     CancelActivity(CancelActivity),
+    PauseActivity(PauseActivity),
+    UnpauseActivity(UnpauseActivity),
+    ResetActivity(ResetActivity),
+    UpdateActivity(Box<UpdateActivity>),
     ResetSticky,
     /// The parent knows that this run is there: it may begin.
     ScheduleFirstTask,
@@ -148,6 +153,8 @@ pub struct StartActivity {
     pub scheduled_event_id: EventId,
     /// The attempt that was dispatched: a copy of an earlier one must not start the next before its time.
     pub attempt: i32,
+    /// It was dispatched under: an operator may have changed something since.
+    pub stamp: i32,
     pub request_id: String,
     pub identity: String,
 }
@@ -185,6 +192,61 @@ pub struct CancelActivity {
     pub activity: ActivityRef,
     pub details: Option<Payloads>,
     pub identity: String,
+}
+
+/// Which pending activities an operator means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActivityTarget {
+    Id(String),
+    Type(String),
+    All,
+}
+
+/// Attempts that begin anew are spread over this span. The seed is the caller's: the core knows no chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Jitter {
+    pub span: Duration,
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct PauseActivity {
+    pub target: ActivityTarget,
+    pub identity: String,
+    pub reason: String,
+    pub request_id: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct UnpauseActivity {
+    pub target: ActivityTarget,
+    pub reset_attempts: bool,
+    pub reset_heartbeat: bool,
+    pub jitter: Jitter,
+}
+
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "as the public request has them")]
+pub struct ResetActivity {
+    pub target: ActivityTarget,
+    pub reset_heartbeat: bool,
+    pub keep_paused: bool,
+    pub restore_original_options: bool,
+    pub jitter: Jitter,
+}
+
+#[derive(Debug, Clone)]
+pub struct UpdateActivity {
+    pub target: ActivityTarget,
+    pub change: OptionsChange,
+}
+
+#[derive(Debug, Clone)]
+pub enum OptionsChange {
+    /// Back to what it was scheduled with.
+    Restore,
+    /// The named fields, in the form `retryPolicy.maximumAttempts`; others are not looked at.
+    Merge { options: Box<ActivityOptions>, fields: Vec<String> },
 }
 
 /// Everything a new run is started with; already validated, defaults filled in.

@@ -22,6 +22,8 @@ mod workflow_task_attempt;
 mod activity;
 mod activity_command;
 mod activity_attempt;
+mod activity_operation;
+mod activity_options;
 mod timer;
 mod child;
 mod child_command;
@@ -34,7 +36,8 @@ mod branch;
 mod retry;
 mod cron;
 
-pub use activity::{Activity, ActivityAttempt, ActivityProgress};
+pub use activity::{Activity, ActivityAttempt, ActivityPause, ActivityProgress};
+pub use activity_options::ActivityOptions;
 pub use branch::{Branch, BranchRange, VersionHistoryItem};
 pub use child::{Child, ChildClosed, ChildStart, ChildStartFailed, ChildStarted};
 pub use close::Closed;
@@ -42,9 +45,10 @@ pub use cron::check_cron_schedule;
 pub use external::{ExternalAnswer, ExternalRequest};
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
-    ActivityRef, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity, FailWorkflowTask, Heartbeat,
-    Input, KnownNamespaces, Parent, RequestCancel, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef,
-    Terminate,
+    ActivityRef, ActivityTarget, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
+    FailWorkflowTask, Heartbeat, Input, Jitter, KnownNamespaces, OptionsChange, Parent, PauseActivity, RequestCancel,
+    ResetActivity, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef, Terminate, UnpauseActivity,
+    UpdateActivity,
 };
 pub use items::Items;
 pub use replay::{ReplayError, replay};
@@ -55,7 +59,7 @@ pub use tasks::{StickyDispatch, Task, TimerTask, TransferTask};
 pub use time::Timestamp;
 pub use timer::Timer;
 pub use transition::{
-    ActivityStarted, ChangedItems, Decision, Facts, LimitCause, Limits, Notice, Rejection, Reply, Transition,
-    WorkflowTaskStarted, transition,
+    ActivityStarted, ChangedItems, Decision, Facts, HeartbeatFlags, LimitCause, Limits, Notice, Rejection, Reply,
+    Transition, WorkflowTaskStarted, transition,
 };
 pub use workflow_task::{Running, Scheduled, WorkflowTask};

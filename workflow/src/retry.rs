@@ -151,6 +151,12 @@ pub(crate) fn interval_max(policy: &RetryPolicy) -> Option<Duration> {
     limit(policy.maximum_interval.as_ref())
 }
 
+/// How long an attempt waits that is put on another moment: as the reference counts it, from the number of that attempt.
+pub(crate) fn interval_before(policy: &RetryPolicy, attempt: i32) -> Duration {
+    let interval = exponential(policy, attempt);
+    interval_max(policy).map_or(interval, |maximum| interval.min(maximum))
+}
+
 fn exponential(policy: &RetryPolicy, attempt: i32) -> Duration {
     let factor = policy.backoff_coefficient.powi(attempt - 1);
     scaled(span(policy.initial_interval.as_ref()), factor)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proto::temporal::api::common::v1::{Memo, SearchAttributes};
 use proto::temporal::api::history::v1::HistoryEvent;
 
-use crate::activity::{Activity, ActivityProgress};
+use crate::activity::Activity;
 use crate::branch::{Branch, VersionHistoryItem};
 use crate::child::Child;
 use crate::close::Closed;
@@ -141,7 +141,7 @@ impl ExecutionState {
         let ids: Vec<i64> = recorded.activities.iter().map(|(id, _)| id).collect();
         for id in ids {
             let activity = recorded.activities.get_mut(id).expect("its id was just read");
-            activity.unrecorded = ActivityProgress::first_attempt(activity.scheduled_at);
+            activity.forget_unrecorded();
         }
         recorded
     }

@@ -24,6 +24,7 @@ pub enum TransferTask {
         task_queue: String,
         scheduled_event_id: EventId,
         attempt: i32,
+        stamp: i32,
         version: i64,
     },
     /// Start a child, or let it begin if it was started.
@@ -70,6 +71,7 @@ pub enum TimerTask {
     ActivityRetry {
         scheduled_event_id: EventId,
         attempt: i32,
+        stamp: i32,
         version: i64,
     },
     WorkflowTaskScheduleToStart {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::common::v1::{Payloads, Priority, RetryPolicy, WorkflowExecution};
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::HistoryEvent;
@@ -18,7 +19,7 @@ use crate::state::ExecutionState;
 use crate::tasks::{Task, TimerTask};
 use crate::time::Timestamp;
 use crate::timer::Timer;
-use crate::{activity_attempt, child, close, external, signal, timer, workflow_task_attempt};
+use crate::{activity_attempt, activity_operation, child, close, external, signal, timer, workflow_task_attempt};
 
 /// What the world looks like at the moment of a decision.
 #[derive(Debug, Clone)]
@@ -119,12 +120,21 @@ pub enum Reply {
         message: String,
     },
     ActivityStarted(Box<ActivityStarted>),
-    Heartbeat {
-        cancel_requested: bool,
-    },
+    Heartbeat(HeartbeatFlags),
+    /// What the options of the last activity are now.
+    ActivityOptions(Box<ActivityOptions>),
     Started {
         run_id: RunId,
     },
+}
+
+/// What a worker hears of its activity while it is at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "as the public response has them")]
+pub struct HeartbeatFlags {
+    pub cancel_requested: bool,
+    pub paused: bool,
+    pub reset: bool,
 }
 
 /// What a worker needs to know of the workflow task it was given, besides history.
@@ -195,6 +205,11 @@ pub enum Rejection {
     /// Resource exhausted, busy workflow: the caller should try again a little later.
     #[error("{0}")]
     Busy(String),
+    /// None that an operator means is pending.
+    #[error("Can't find pending activity with such ID. Invalid activityID or activity already completed")]
+    NoSuchActivity,
+    #[error("{0}")]
+    FailedPrecondition(String),
     #[error("{0}")]
     InvalidArgument(String),
     /// A limit of the run is reached.
@@ -270,6 +285,10 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
         Input::CompleteActivity(input) => activity_attempt::complete(&mut draft, input)?,
         Input::FailActivity(input) => activity_attempt::fail(&mut draft, input)?,
         Input::CancelActivity(input) => activity_attempt::cancel(&mut draft, input)?,
+        Input::PauseActivity(input) => activity_operation::pause(&mut draft, input)?,
+        Input::UnpauseActivity(input) => activity_operation::unpause(&mut draft, &input)?,
+        Input::ResetActivity(input) => activity_operation::reset(&mut draft, &input)?,
+        Input::UpdateActivity(input) => activity_operation::update_options(&mut draft, &input)?,
         Input::ResetSticky => reset_sticky(&mut draft),
         Input::ScheduleFirstTask => workflow_task_attempt::begin(&mut draft),
         Input::ChildStarted(input) => child::start(&mut draft, input)?,
@@ -303,6 +322,10 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
         | Input::CompleteActivity(_)
         | Input::FailActivity(_)
         | Input::CancelActivity(_)
+        | Input::PauseActivity(_)
+        | Input::UnpauseActivity(_)
+        | Input::ResetActivity(_)
+        | Input::UpdateActivity(_)
         | Input::ResetSticky
         | Input::ScheduleFirstTask
         | Input::ChildStarted(_)
@@ -324,7 +347,7 @@ fn due(draft: &mut Draft, task: TimerTask) -> Outcome {
     match task {
         TimerTask::UserTimer { started_event_id, version } => timer::fire(draft, started_event_id, version),
         TimerTask::ActivityTimeout { scheduled_event_id, version, .. } => activity_attempt::time_out(draft, scheduled_event_id, version),
-        TimerTask::ActivityRetry { scheduled_event_id, attempt, version } => activity_attempt::attempt_again(draft, scheduled_event_id, attempt, version),
+        TimerTask::ActivityRetry { scheduled_event_id, attempt, stamp, version } => activity_attempt::attempt_again(draft, scheduled_event_id, (attempt, stamp), version),
         TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version } => workflow_task_attempt::time_out_sticky(draft, scheduled_event_id, attempt, version),
         TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version } => workflow_task_attempt::time_out_started(draft, scheduled_event_id, attempt, version),
         TimerTask::FirstWorkflowTask { .. } => workflow_task_attempt::begin(draft),

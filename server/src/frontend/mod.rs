@@ -9,6 +9,7 @@ mod poll;
 mod polls;
 mod respond;
 mod respond_by_id;
+mod activity_operations;
 mod history;
 mod describe;
 mod namespace;

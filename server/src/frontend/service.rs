@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::call::answer;
 use super::polls::OutstandingPolls;
-use super::{cluster, describe, history, namespace, poll, respond, respond_by_id, signal, start};
+use super::{activity_operations, cluster, describe, history, namespace, poll, respond, respond_by_id, signal, start};
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
 use crate::env::Env;
@@ -230,6 +230,25 @@ impl WorkflowService for Frontend {
         request: Request<RespondActivityTaskCanceledByIdRequest>,
     ) -> Answer<RespondActivityTaskCanceledByIdResponse> {
         answer("RespondActivityTaskCanceledById", respond_by_id::activity_canceled(self, request.into())).await
+    }
+
+    async fn pause_activity(&self, request: Request<PauseActivityRequest>) -> Answer<PauseActivityResponse> {
+        answer("PauseActivity", activity_operations::pause(self, request.into())).await
+    }
+
+    async fn unpause_activity(&self, request: Request<UnpauseActivityRequest>) -> Answer<UnpauseActivityResponse> {
+        answer("UnpauseActivity", activity_operations::unpause(self, request.into())).await
+    }
+
+    async fn reset_activity(&self, request: Request<ResetActivityRequest>) -> Answer<ResetActivityResponse> {
+        answer("ResetActivity", activity_operations::reset(self, request.into())).await
+    }
+
+    async fn update_activity_options(
+        &self,
+        request: Request<UpdateActivityOptionsRequest>,
+    ) -> Answer<UpdateActivityOptionsResponse> {
+        answer("UpdateActivityOptions", activity_operations::update_options(self, request.into())).await
     }
 
     async fn get_system_info(&self, request: Request<GetSystemInfoRequest>) -> Answer<GetSystemInfoResponse> {

@@ -2,7 +2,7 @@
 //! the client gets. Codes, messages and the order of the checks are public behaviour, taken from the reference.
 
 use prost_types::Duration;
-use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::common::v1::{Priority, WorkflowExecution};
 use proto::temporal::api::workflowservice::v1 as public;
 use uuid::Uuid;
 
@@ -16,12 +16,15 @@ pub(crate) mod start;
 pub(crate) mod sizes;
 pub(crate) mod token;
 pub(crate) mod worker;
+pub(crate) mod activity_operations;
 
 #[cfg(test)]
 mod tests;
 
 /// Bytes of an id or a name that a client may choose: it becomes part of a key.
 pub(crate) const ID_BYTES_MAX: usize = 1000;
+
+const FAIRNESS_KEY_BYTES_MAX: usize = 64;
 
 /// Events of one page of history.
 const HISTORY_PAGE_MAX: i32 = 256;
@@ -137,6 +140,20 @@ pub(crate) fn terminate(
         request.identity = "frontend-service".into();
     }
     Ok(request)
+}
+
+pub(crate) fn priority(priority: Option<&Priority>) -> Result<(), ServiceError> {
+    let Some(priority) = priority else { return Ok(()) };
+    if priority.priority_key < 0 {
+        return Err(invalid("priority key can't be negative"));
+    }
+    if priority.fairness_key.len() > FAIRNESS_KEY_BYTES_MAX {
+        return Err(invalid("fairness key length exceeds limit"));
+    }
+    if priority.fairness_weight < 0.0 {
+        return Err(invalid("must be greater than zero"));
+    }
+    Ok(())
 }
 
 pub(crate) fn history_page(page: &mut i32) {

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use proto::temporal::api::common::v1::{ActivityType, WorkflowExecution, WorkflowType};
+use proto::temporal::api::activity::v1::ActivityOptions;
+use proto::temporal::api::common::v1::{ActivityType, RetryPolicy, WorkflowExecution, WorkflowType};
 use proto::temporal::api::enums::v1::{
     PendingActivityState, PendingWorkflowTaskState, TaskQueueKind, WorkflowExecutionStatus,
 };
 use proto::temporal::api::sdk::v1::UserMetadata;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
+use proto::temporal::api::workflow::v1::pending_activity_info::PauseInfo;
+use proto::temporal::api::workflow::v1::pending_activity_info::pause_info::{Manual, PausedBy};
 use proto::temporal::api::workflow::v1::{
     PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, WorkflowExecutionConfig,
     WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
@@ -18,6 +21,7 @@ use workflow::{Activity, Child, EventId, ExecutionState, RunId, Status, Timestam
 pub(crate) fn describe(
     state: &ExecutionState,
     user_metadata: Option<UserMetadata>,
+    now: Timestamp,
 ) -> DescribeWorkflowExecutionResponse {
     let started = &state.started;
     DescribeWorkflowExecutionResponse {
@@ -29,7 +33,7 @@ pub(crate) fn describe(
             user_metadata,
         }),
         workflow_execution_info: Some(execution_info(state)),
-        pending_activities: state.activities.iter().map(|(_, activity)| pending_activity(activity)).collect(),
+        pending_activities: state.activities.iter().map(|(_, activity)| pending_activity(activity, now)).collect(),
         pending_children: state.pending_children().map(|(child, run_id)| pending_child(child, run_id)).collect(),
         pending_workflow_task: pending_workflow_task(&state.workflow_task),
         workflow_extended_info: Some(WorkflowExecutionExtendedInfo {
@@ -72,28 +76,74 @@ fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
     }
 }
 
-fn pending_activity(activity: &Activity) -> PendingActivityInfo {
+fn pending_activity(activity: &Activity, now: Timestamp) -> PendingActivityInfo {
     let progress = &activity.unrecorded;
-    let state = match (&progress.started, activity.cancel_requested_event_id) {
-        (Some(_), Some(_)) => PendingActivityState::CancelRequested,
-        (Some(_), None) => PendingActivityState::Started,
-        (None, _) => PendingActivityState::Scheduled,
-    };
+    let state = activity_state(activity);
+    let started = progress.started.as_ref();
     let policy = activity.retry_policy.as_ref();
+    // Waits for its time, as opposed to waiting for a worker.
+    let waits_until =
+        (state == PendingActivityState::Scheduled && policy.is_some() && now < progress.attempt_scheduled_at)
+            .then_some(progress.attempt_scheduled_at);
     let expires_at = activity.schedule_to_close_timeout.map(|timeout| activity.scheduled_at + timeout);
+    let worker = started.map(|attempt| &attempt.identity).filter(|identity| !identity.is_empty());
     PendingActivityInfo {
         activity_id: activity.activity_id.clone(),
         activity_type: Some(ActivityType { name: activity.activity_type.clone() }),
         state: state.into(),
         heartbeat_details: progress.heartbeat_details.clone(),
         last_heartbeat_time: progress.last_heartbeat_at.map(Into::into),
-        last_started_time: progress.started.as_ref().map(|attempt| attempt.at.into()),
+        last_started_time: started.map(|attempt| attempt.at.into()),
         attempt: progress.attempt,
         maximum_attempts: policy.map_or(0, |policy| policy.maximum_attempts),
         scheduled_time: Some(progress.attempt_scheduled_at.into()),
         expiration_time: expires_at.filter(|at| *at < Timestamp(i64::MAX)).map(Into::into),
         last_failure: progress.last_failure.clone(),
-        last_worker_identity: progress.last_worker_identity.clone(),
+        last_worker_identity: worker.unwrap_or(&progress.last_worker_identity).clone(),
+        current_retry_interval: waits_until
+            .zip(progress.last_attempt_ended_at)
+            .map(|(at, ended)| proto_duration(at.since(ended))),
+        last_attempt_complete_time: progress.last_attempt_ended_at.map(Into::into),
+        next_attempt_schedule_time: waits_until.map(Into::into),
+        paused: progress.pause.is_some(),
+        priority: activity.priority.clone(),
+        pause_info: progress.pause.as_ref().map(|pause| PauseInfo {
+            pause_time: Some(pause.at.into()),
+            paused_by: Some(PausedBy::Manual(Manual {
+                identity: pause.identity.clone(),
+                reason: pause.reason.clone(),
+            })),
+        }),
+        activity_options: Some(activity_options(activity)),
+        ..Default::default()
+    }
+}
+
+fn activity_state(activity: &Activity) -> PendingActivityState {
+    let progress = &activity.unrecorded;
+    match (&progress.started, &progress.pause) {
+        _ if activity.cancel_requested_event_id.is_some() => PendingActivityState::CancelRequested,
+        (Some(_), Some(_)) => PendingActivityState::PauseRequested,
+        (Some(_), None) => PendingActivityState::Started,
+        (None, Some(_)) => PendingActivityState::Paused,
+        (None, None) => PendingActivityState::Scheduled,
+    }
+}
+
+fn activity_options(activity: &Activity) -> ActivityOptions {
+    let span = |timeout: Option<Duration>| Some(proto_duration(timeout.unwrap_or_default()));
+    let queue = activity.task_queue.clone();
+    ActivityOptions {
+        task_queue: Some(TaskQueue { name: queue.clone(), normal_name: queue, ..Default::default() }),
+        schedule_to_close_timeout: span(activity.schedule_to_close_timeout),
+        schedule_to_start_timeout: span(activity.schedule_to_start_timeout),
+        start_to_close_timeout: span(activity.start_to_close_timeout),
+        heartbeat_timeout: span(activity.heartbeat_timeout),
+        // Which errors are not retried is the workflow's own business.
+        retry_policy: Some(RetryPolicy {
+            non_retryable_error_types: Vec::new(),
+            ..activity.retry_policy.clone().unwrap_or_default()
+        }),
         priority: activity.priority.clone(),
         ..Default::default()
     }

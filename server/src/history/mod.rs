@@ -12,6 +12,7 @@ mod committer;
 mod events;
 mod waiters;
 mod worker_tasks;
+mod activity_operations;
 mod children;
 mod reading;
 mod describe;

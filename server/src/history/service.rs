@@ -9,7 +9,7 @@ use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1 as public;
 use uuid::Uuid;
 use workflow::{
-    EventId, ExecutionKey, Input, NamespaceId, Parent, Rejection, RequestCancel, RunId, Sender, Signal, Start,
+    EventId, ExecutionKey, Input, NamespaceId, Parent, Rejection, Reply, RequestCancel, RunId, Sender, Signal, Start,
     Terminate,
 };
 
@@ -28,6 +28,7 @@ use crate::namespaces::NamespaceRegistry;
 
 pub struct Service {
     ownership: Ownership,
+    pub(super) env: Env,
 }
 
 /// What the service is built from.
@@ -48,6 +49,7 @@ impl Service {
     #[must_use]
     pub fn start(parts: Parts) -> Arc<Self> {
         let hot = HotExecutions::new(parts.config.cache_bytes);
+        let env = parts.env.clone();
         let shard_parts = ShardParts {
             env: parts.env,
             stores: parts.stores,
@@ -57,7 +59,7 @@ impl Service {
             owner: parts.owner,
             is_store_shared: parts.is_store_shared,
         };
-        Arc::new(Self { ownership: Ownership::start(parts.n_shards, &shard_parts, &parts.peers) })
+        Arc::new(Self { ownership: Ownership::start(parts.n_shards, &shard_parts, &parts.peers), env })
     }
 
     /// Commits what waits and gives up all shards.
@@ -169,7 +171,7 @@ impl Service {
         let state = shard.read(&key).await?;
         let first = shard.batch(&state, workflow::EventId::FIRST).await?;
         let user_metadata = first.first().and_then(|event| event.user_metadata.clone());
-        Ok(describe(&state, user_metadata))
+        Ok(describe(&state, user_metadata, shard.env.now()))
     }
 
     pub async fn get_workflow_execution_history(
@@ -307,7 +309,7 @@ impl Service {
 
     /// Lets something happen to the target. The current run may close and be followed by another in between: then the
     /// input is for that one.
-    async fn transact(&self, target: &Target, input: Input) -> Result<(), ServiceError> {
+    pub(super) async fn transact(&self, target: &Target, input: Input) -> Result<Reply, ServiceError> {
         let (mut shard, mut key) = self.find(target).await?;
         for _ in 0..FOLLOWED_RUNS_MAX {
             let outcome = shard.transact(&key, input.clone()).await;
@@ -319,11 +321,11 @@ impl Service {
                 (Ok(_) | Err(_), _) => false,
             };
             if !may_be_followed || target.run_id.is_some() {
-                return Ok(outcome.map(|_| ())?);
+                return Ok(outcome?);
             }
             let (next_shard, next) = self.find(target).await?;
             if next == key {
-                return Ok(outcome.map(|_| ())?);
+                return Ok(outcome?);
             }
             (shard, key) = (next_shard, next);
         }
@@ -392,7 +394,7 @@ fn parent(parent: request::ParentExecution) -> Result<Parent, ServiceError> {
     })
 }
 
-fn span(duration: Option<prost_types::Duration>) -> Option<Duration> {
+pub(super) fn span(duration: Option<prost_types::Duration>) -> Option<Duration> {
     duration.and_then(|duration| duration.try_into().ok()).filter(|span: &Duration| !span.is_zero())
 }
 

@@ -109,7 +109,8 @@ impl Shard {
             | Reply::Started { .. }
             | Reply::WorkflowTaskStarted(_)
             | Reply::ActivityStarted(_)
-            | Reply::Heartbeat { .. }
+            | Reply::Heartbeat(_)
+            | Reply::ActivityOptions(_)
             | Reply::Terminated { .. } => Err(unexpected(key)),
         }
     }
@@ -140,8 +141,8 @@ impl Shard {
     ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
         let scheduled_event_id = EventId(request.scheduled_event_id);
         let identity = request.poll_request.unwrap_or_default().identity;
-        let (attempt, request_id) = (request.attempt, request.request_id);
-        let input = StartActivity { scheduled_event_id, attempt, request_id, identity };
+        let (attempt, stamp, request_id) = (request.attempt, request.stamp, request.request_id);
+        let input = StartActivity { scheduled_event_id, attempt, stamp, request_id, identity };
         let Reply::ActivityStarted(activity) = self.transact(key, Input::StartActivity(input)).await? else {
             return Err(unexpected(key));
         };
@@ -197,10 +198,14 @@ impl Shard {
         request: public::RecordActivityTaskHeartbeatRequest,
     ) -> Result<public::RecordActivityTaskHeartbeatResponse, ServiceError> {
         let input = Heartbeat { activity, details: request.details, identity: request.identity };
-        let Reply::Heartbeat { cancel_requested } = self.transact(key, Input::Heartbeat(input)).await? else {
+        let Reply::Heartbeat(flags) = self.transact(key, Input::Heartbeat(input)).await? else {
             return Err(unexpected(key));
         };
-        Ok(public::RecordActivityTaskHeartbeatResponse { cancel_requested, ..Default::default() })
+        Ok(public::RecordActivityTaskHeartbeatResponse {
+            cancel_requested: flags.cancel_requested,
+            activity_paused: flags.paused,
+            activity_reset: flags.reset,
+        })
     }
 
     pub(crate) async fn complete_activity(

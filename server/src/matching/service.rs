@@ -132,9 +132,9 @@ impl Service {
                 execution: Some(task.execution()),
                 scheduled_event_id: task.scheduled_event_id,
                 attempt: task.attempt,
+                stamp: task.stamp,
                 request_id: self.env.new_uuid().to_string(),
                 poll_request: Some(poll_request.clone()),
-                ..Default::default()
             };
             let record = |history: Arc<HistoryService>| {
                 let start = start.clone();

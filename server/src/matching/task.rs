@@ -20,6 +20,8 @@ pub(super) struct Task {
     pub(super) run_id: Uuid,
     pub(super) scheduled_event_id: i64,
     pub(super) attempt: i32,
+    /// Of an activity: what history has under another one is not this task.
+    pub(super) stamp: i32,
     pub(super) version: i64,
     pub(super) created_at: Timestamp,
     /// `None`: waits for ever.
@@ -64,6 +66,7 @@ impl Task {
             workflow_id: execution.workflow_id,
             scheduled_event_id: request.scheduled_event_id,
             attempt: request.attempt,
+            stamp: request.stamp,
             version: request.version,
             created_at: now,
             expires_at: timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| now + timeout),
@@ -81,6 +84,7 @@ impl Task {
             workflow_id: record.workflow_id,
             scheduled_event_id: record.scheduled_event_id,
             attempt: record.attempt,
+            stamp: record.stamp,
             version: record.version,
             created_at: Timestamp(record.created_at),
             expires_at: record.expires_at.map(Timestamp),
@@ -96,11 +100,11 @@ impl Task {
             run_id: Bytes::copy_from_slice(self.run_id.as_bytes()),
             scheduled_event_id: self.scheduled_event_id,
             attempt: self.attempt,
+            stamp: self.stamp,
             version: self.version,
             created_at: self.created_at.0,
             expires_at: self.expires_at.map(|at| at.0),
             priority: Some(self.priority.clone()),
-            ..Default::default()
         };
         record.encode_to_vec().into()
     }

@@ -48,6 +48,7 @@ fn request(workflow_id: &str) -> AddTaskRequest {
         execution: Some(WorkflowExecution { workflow_id: workflow_id.into(), run_id: Uuid::nil().to_string() }),
         scheduled_event_id: 5,
         attempt: 1,
+        stamp: 0,
         ..AddTaskRequest::default()
     }
 }

@@ -3,4 +3,5 @@
 mod given;
 mod frontend;
 mod history;
+mod activities;
 mod simulation;

@@ -10,8 +10,8 @@ use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::ActivityTaskTimedOutEventAttributes;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use workflow::{
-    ActivityRef, CancelActivity, CompleteActivity, EventId, FailActivity, Heartbeat, Input, Rejection, Reply, TaskRef,
-    TimerTask, TransferTask,
+    ActivityRef, CancelActivity, CompleteActivity, EventId, FailActivity, Heartbeat, HeartbeatFlags, Input, Rejection,
+    Reply, TaskRef, TimerTask, TransferTask,
 };
 
 use crate::run::{
@@ -32,6 +32,7 @@ fn a_scheduled_activity_is_dispatched() {
         task_queue: "payments".to_owned(),
         scheduled_event_id: EventId(5),
         attempt: 1,
+        stamp: 0,
         version: 7,
     };
     assert!(run.transfers().contains(&&expected));
@@ -129,6 +130,7 @@ fn an_activity_is_started_once_but_a_repeated_poll_hears_the_same() {
     let other = workflow::StartActivity {
         scheduled_event_id: EventId(5),
         attempt: 1,
+        stamp: 0,
         request_id: "other".to_owned(),
         identity: String::new(),
     };
@@ -146,6 +148,7 @@ fn a_copy_of_an_earlier_attempt_does_not_start_the_next_before_its_time() {
     let copy = workflow::StartActivity {
         scheduled_event_id: EventId(5),
         attempt: 1,
+        stamp: 0,
         request_id: "copy".to_owned(),
         identity: String::new(),
     };
@@ -200,7 +203,7 @@ fn a_failed_attempt_is_retried_with_backoff() {
         run.start_activity(5).unwrap();
         run.take_tasks();
         run.fail_activity(5, failure("boom")).unwrap();
-        let retry = TimerTask::ActivityRetry { scheduled_event_id: EventId(5), attempt, version: 7 };
+        let retry = TimerTask::ActivityRetry { scheduled_event_id: EventId(5), attempt, stamp: 0, version: 7 };
         let (at, _) = run.timers().into_iter().find(|(_, task)| **task == retry).expect("a retry waits");
         waits.push(at.since(run.facts.now));
         assert!(run.transfers().is_empty());
@@ -377,7 +380,7 @@ fn an_attempt_that_times_out_is_retried() {
         identity: "activity-worker".to_owned(),
     };
     let reply = run.input(Input::Heartbeat(heartbeat)).unwrap();
-    assert!(matches!(reply, Reply::Heartbeat { cancel_requested: false }));
+    assert!(matches!(reply, Reply::Heartbeat(HeartbeatFlags { cancel_requested: false, .. })));
     let alive_at = run.facts.now;
     run.tasks.retain(|task| matches!(task, workflow::Task::Timer { task: TimerTask::ActivityTimeout { .. }, .. }));
     while run.activity(5).unrecorded.attempt == 1 {
@@ -422,7 +425,7 @@ fn a_started_activity_hears_that_it_should_cancel() {
     assert_eq!(run.history().last().unwrap(), "ActivityTaskCancelRequested");
     let heartbeat = Heartbeat { activity: run.activity_ref(5), details: None, identity: String::new() };
     let reply = run.input(Input::Heartbeat(heartbeat)).unwrap();
-    assert!(matches!(reply, Reply::Heartbeat { cancel_requested: true }));
+    assert!(matches!(reply, Reply::Heartbeat(HeartbeatFlags { cancel_requested: true, .. })));
     let cancel = cancel(&run);
     run.input(cancel).unwrap();
     assert_eq!(run.history_from(11), ["ActivityTaskStarted", "ActivityTaskCanceled", "WorkflowTaskScheduled"]);

@@ -8,6 +8,7 @@ mod run;
 mod walk;
 
 mod activity;
+mod activity_operation;
 mod buffer;
 mod child;
 mod close;

@@ -370,6 +370,7 @@ impl Run {
         self.input(Input::StartActivity(StartActivity {
             scheduled_event_id: EventId(scheduled_event_id),
             attempt,
+            stamp: self.state.activities.get(scheduled_event_id).map_or(0, |activity| activity.unrecorded.stamp),
             request_id: "activity-poll".to_owned(),
             identity: "activity-worker".to_owned(),
         }))

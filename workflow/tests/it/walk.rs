@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::command::v1::{Command, ContinueAsNewWorkflowExecutionCommandAttributes};
 use proto::temporal::api::common::v1::RetryPolicy;
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
@@ -11,8 +12,9 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
-    ActivityRef, CancelActivity, CompleteActivity, EventId, FailActivity, FailWorkflowTask, Heartbeat, Input, Limits,
-    RequestCancel, RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, WorkflowTask,
+    ActivityRef, ActivityTarget, CancelActivity, CompleteActivity, EventId, FailActivity, FailWorkflowTask, Heartbeat,
+    Input, Jitter, Limits, OptionsChange, PauseActivity, RequestCancel, ResetActivity, RunId, StartActivity,
+    StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, UnpauseActivity, UpdateActivity, WorkflowTask,
 };
 
 use crate::others;
@@ -22,8 +24,8 @@ use crate::run::{
     sticky,
 };
 
-/// In every test run; `EVERROW_WALKS` asks for more.
-const WALKS: u64 = 120;
+/// In every test run, a hundred thousand inputs; `EVERROW_WALKS` asks for more walks.
+const WALKS: u64 = 400;
 const STEPS: usize = 250;
 
 fn n_walks() -> u64 {
@@ -182,6 +184,7 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         11 | 12 => Input::Signal(signal(["", "a", "b", "c"][random.random_range(0..4)])),
         13 | 14 => start_activity(random, run),
         15 | 16 => end_activity(random, run),
+        17 if chance(random, 2) => operate_on_activity(random, run),
         17 => heartbeat(random, run),
         18 if chance(random, 8) => terminate(),
         18 => Input::ResetSticky,
@@ -310,10 +313,12 @@ fn any_timer(random: &mut SmallRng, run: &Run) -> Input {
 
 fn start_activity(random: &mut SmallRng, run: &Run) -> Input {
     let id = any_activity(random, run);
-    let attempt = run.state.activities.get(id).map_or(1, |activity| activity.unrecorded.attempt);
+    let progress = run.state.activities.get(id).map(|activity| &activity.unrecorded);
+    let (attempt, stamp) = progress.map_or((1, 0), |progress| (progress.attempt, progress.stamp));
     Input::StartActivity(StartActivity {
         scheduled_event_id: EventId(id),
         attempt: if chance(random, 5) { attempt + 1 } else { attempt },
+        stamp: if chance(random, 10) { stamp + 1 } else { stamp },
         request_id: if chance(random, 5) { "x".to_owned() } else { "poll".to_owned() },
         identity: "activity-worker".to_owned(),
     })
@@ -345,6 +350,53 @@ fn end_activity(random: &mut SmallRng, run: &Run) -> Input {
 fn heartbeat(random: &mut SmallRng, run: &Run) -> Input {
     let activity = any_activity_ref(random, run);
     Input::Heartbeat(Heartbeat { activity, details: Some(payloads("alive")), identity: String::new() })
+}
+
+fn operate_on_activity(random: &mut SmallRng, run: &Run) -> Input {
+    let name = run.state.activities.get(any_activity(random, run)).map(|activity| activity.activity_id.clone());
+    let target = match random.random_range(0..5) {
+        0 => ActivityTarget::Type(if chance(random, 2) { "Pay" } else { "Nothing" }.to_owned()),
+        1 => ActivityTarget::All,
+        _ => ActivityTarget::Id(name.unwrap_or_default()),
+    };
+    let jitter = Jitter { span: Duration::from_secs(random.random_range(0..3)), seed: random.random() };
+    match random.random_range(0..5) {
+        0 | 1 => Input::PauseActivity(PauseActivity {
+            target,
+            identity: "operator".to_owned(),
+            reason: "too hot".to_owned(),
+            request_id: if chance(random, 2) { "pause".to_owned() } else { String::new() },
+        }),
+        2 => Input::UnpauseActivity(UnpauseActivity {
+            target,
+            reset_attempts: chance(random, 2),
+            reset_heartbeat: chance(random, 2),
+            jitter,
+        }),
+        3 => Input::ResetActivity(ResetActivity {
+            target,
+            reset_heartbeat: chance(random, 2),
+            keep_paused: chance(random, 2),
+            restore_original_options: chance(random, 2),
+            jitter,
+        }),
+        _ => Input::UpdateActivity(Box::new(UpdateActivity { target, change: any_options(random) })),
+    }
+}
+
+fn any_options(random: &mut SmallRng) -> OptionsChange {
+    if chance(random, 3) {
+        return OptionsChange::Restore;
+    }
+    let options = ActivityOptions {
+        heartbeat_timeout: span(Duration::from_secs(random.random_range(0..5))),
+        start_to_close_timeout: span(Duration::from_secs(random.random_range(0..20))),
+        retry_policy: Some(RetryPolicy { maximum_attempts: random.random_range(-1..5), ..Default::default() }),
+        ..Default::default()
+    };
+    let all = ["heartbeatTimeout", "startToCloseTimeout", "retryPolicy.maximumAttempts", "priority.priorityKey"];
+    let fields = all.into_iter().filter(|_| chance(random, 2)).map(str::to_owned).collect();
+    OptionsChange::Merge { options: Box::new(options), fields }
 }
 
 fn terminate() -> Input {

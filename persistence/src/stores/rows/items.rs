@@ -2,10 +2,12 @@
 //! stored as it is.
 
 use proto::everrow::record;
+use proto::temporal::api::activity::v1::ActivityOptions as ProtoOptions;
 use proto::temporal::api::enums::v1::ParentClosePolicy;
+use proto::temporal::api::taskqueue::v1::TaskQueue;
 use workflow::{
-    Activity, ActivityAttempt, ActivityProgress, Child, ChildStart, EventId, ExternalRequest, NamespaceId, RunId,
-    Timer, Timestamp,
+    Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Child, ChildStart, EventId,
+    ExternalRequest, NamespaceId, RunId, Timer, Timestamp,
 };
 
 use super::{Decoded, Malformed, optional_span, span, uuid, uuid_bytes};
@@ -36,6 +38,12 @@ pub(crate) fn encode_activity(activity: &Activity) -> record::Activity {
                 heartbeat_details,
                 last_heartbeat_at,
                 timer_armed_for,
+                last_attempt_ended_at,
+                pause,
+                stamp,
+                is_reset,
+                resets_heartbeats,
+                original_options,
             },
     } = activity;
     record::Activity {
@@ -60,6 +68,12 @@ pub(crate) fn encode_activity(activity: &Activity) -> record::Activity {
         heartbeat_details: heartbeat_details.clone(),
         last_heartbeat_at: last_heartbeat_at.map(|at| at.0),
         timer_armed_for: timer_armed_for.map(|at| at.0),
+        last_attempt_ended_at: last_attempt_ended_at.map(|at| at.0),
+        paused: pause.as_ref().map(encode_pause),
+        stamp: *stamp,
+        is_reset: *is_reset,
+        resets_heartbeats: *resets_heartbeats,
+        original_options: original_options.as_deref().map(encode_options),
         ..Default::default()
     }
 }
@@ -89,7 +103,61 @@ pub(crate) fn decode_activity(id: i64, activity: record::Activity) -> Decoded<Ac
             heartbeat_details: activity.heartbeat_details,
             last_heartbeat_at: activity.last_heartbeat_at.map(Timestamp),
             timer_armed_for: activity.timer_armed_for.map(Timestamp),
+            last_attempt_ended_at: activity.last_attempt_ended_at.map(Timestamp),
+            pause: activity.paused.map(decode_pause),
+            stamp: activity.stamp,
+            is_reset: activity.is_reset,
+            resets_heartbeats: activity.resets_heartbeats,
+            original_options: activity.original_options.map(decode_options).transpose()?.map(Box::new),
         },
+    })
+}
+
+fn encode_pause(pause: &ActivityPause) -> record::Paused {
+    let ActivityPause { at, identity, reason, request_id } = pause;
+    record::Paused { at: at.0, identity: identity.clone(), reason: reason.clone(), request_id: request_id.clone() }
+}
+
+fn decode_pause(pause: record::Paused) -> ActivityPause {
+    ActivityPause {
+        at: Timestamp(pause.at),
+        identity: pause.identity,
+        reason: pause.reason,
+        request_id: pause.request_id,
+    }
+}
+
+fn encode_options(options: &ActivityOptions) -> ProtoOptions {
+    let ActivityOptions {
+        task_queue,
+        schedule_to_start_timeout,
+        schedule_to_close_timeout,
+        start_to_close_timeout,
+        heartbeat_timeout,
+        retry_policy,
+        priority,
+    } = options;
+    ProtoOptions {
+        task_queue: Some(TaskQueue { name: task_queue.clone(), ..Default::default() }),
+        schedule_to_start_timeout: schedule_to_start_timeout.map(span),
+        schedule_to_close_timeout: schedule_to_close_timeout.map(span),
+        start_to_close_timeout: start_to_close_timeout.map(span),
+        heartbeat_timeout: heartbeat_timeout.map(span),
+        retry_policy: retry_policy.clone(),
+        priority: priority.clone(),
+        ..Default::default()
+    }
+}
+
+fn decode_options(options: ProtoOptions) -> Decoded<ActivityOptions> {
+    Ok(ActivityOptions {
+        task_queue: options.task_queue.unwrap_or_default().name,
+        schedule_to_start_timeout: optional_span(options.schedule_to_start_timeout, "schedule_to_start_timeout")?,
+        schedule_to_close_timeout: optional_span(options.schedule_to_close_timeout, "schedule_to_close_timeout")?,
+        start_to_close_timeout: optional_span(options.start_to_close_timeout, "start_to_close_timeout")?,
+        heartbeat_timeout: optional_span(options.heartbeat_timeout, "heartbeat_timeout")?,
+        retry_policy: options.retry_policy,
+        priority: options.priority,
     })
 }
 

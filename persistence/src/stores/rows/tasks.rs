@@ -36,13 +36,13 @@ pub(crate) fn encode_transfer(queued: &QueuedTask<TransferTask>) -> record::Tran
                 version: *version,
             })
         }
-        TransferTask::Activity { task_queue, scheduled_event_id, attempt, version } => {
+        TransferTask::Activity { task_queue, scheduled_event_id, attempt, stamp, version } => {
             record::transfer_task::Task::Activity(record::TransferActivity {
                 task_queue: task_queue.clone(),
                 scheduled_event_id: scheduled_event_id.0,
                 attempt: *attempt,
                 version: *version,
-                ..Default::default()
+                stamp: *stamp,
             })
         }
         TransferTask::StartChild { initiated_event_id, version } => {
@@ -77,6 +77,7 @@ pub(crate) fn decode_transfer(queued: record::TransferTask) -> Decoded<QueuedTas
             task_queue: task.task_queue,
             scheduled_event_id: EventId(task.scheduled_event_id),
             attempt: task.attempt,
+            stamp: task.stamp,
             version: task.version,
         },
         record::transfer_task::Task::StartChild(task) => {
@@ -113,12 +114,14 @@ fn decode_sticky(sticky: record::StickyDispatch) -> Decoded<StickyDispatch> {
 
 pub(crate) fn encode_timer_task(key: &ExecutionKey, task: &TimerTask) -> record::TimerTask {
     const RUN: EventId = EventId(0);
+    let mut stamp_of_activity = 0;
     let (kind, event_id, attempt, version) = match *task {
         TimerTask::UserTimer { started_event_id, version } => (TimerTaskKind::UserTimer, started_event_id, 0, version),
         TimerTask::ActivityTimeout { scheduled_event_id, attempt, version } => {
             (TimerTaskKind::ActivityTimeout, scheduled_event_id, attempt, version)
         }
-        TimerTask::ActivityRetry { scheduled_event_id, attempt, version } => {
+        TimerTask::ActivityRetry { scheduled_event_id, attempt, stamp, version } => {
+            stamp_of_activity = stamp;
             (TimerTaskKind::ActivityRetry, scheduled_event_id, attempt, version)
         }
         TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version } => {
@@ -137,7 +140,7 @@ pub(crate) fn encode_timer_task(key: &ExecutionKey, task: &TimerTask) -> record:
         event_id: event_id.0,
         attempt,
         version,
-        ..Default::default()
+        stamp: stamp_of_activity,
     }
 }
 
@@ -150,7 +153,9 @@ pub(crate) fn decode_timer_task(task: record::TimerTask) -> Decoded<(ExecutionKe
         }
         TimerTaskKind::UserTimer => TimerTask::UserTimer { started_event_id: event_id, version },
         TimerTaskKind::ActivityTimeout => TimerTask::ActivityTimeout { scheduled_event_id, attempt, version },
-        TimerTaskKind::ActivityRetry => TimerTask::ActivityRetry { scheduled_event_id, attempt, version },
+        TimerTaskKind::ActivityRetry => {
+            TimerTask::ActivityRetry { scheduled_event_id, attempt, stamp: task.stamp, version }
+        }
         TimerTaskKind::WorkflowTaskScheduleToStart => {
             TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version }
         }

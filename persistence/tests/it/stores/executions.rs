@@ -245,7 +245,7 @@ fn transfer(sampler: &mut Sampler, task_id: i64) -> QueuedTask<TransferTask> {
     });
     let initiated_event_id = scheduled_event_id;
     let task = match task_id % 7 {
-        0 => TransferTask::Activity { task_queue, scheduled_event_id, attempt, version },
+        0 => TransferTask::Activity { task_queue, scheduled_event_id, attempt, stamp: 2, version },
         1 => TransferTask::StartChild { initiated_event_id, version },
         2 => TransferTask::ExternalSignal { initiated_event_id, version },
         3 => TransferTask::ExternalCancel { initiated_event_id, version },
@@ -283,7 +283,7 @@ fn timers(sampler: &mut Sampler) -> Vec<QueuedTimer> {
     let tasks = [
         TimerTask::UserTimer { started_event_id: event_id, version },
         TimerTask::ActivityTimeout { scheduled_event_id, attempt, version },
-        TimerTask::ActivityRetry { scheduled_event_id, attempt, version },
+        TimerTask::ActivityRetry { scheduled_event_id, attempt, stamp: 3, version },
         TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version },
         TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version },
         TimerTask::FirstWorkflowTask { version },

@@ -14,9 +14,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
-    Activity, ActivityAttempt, ActivityProgress, Branch, BranchRange, Child, ChildStart, Closed, EventId, ExecutionKey,
-    ExecutionState, ExternalRequest, Items, NamespaceId, Parent, RunId, Running, Scheduled, Started, StartedAgain,
-    Status, Sticky, Timer, Timestamp, Unrecorded, VersionHistoryItem, WorkflowTask,
+    Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Branch, BranchRange, Child,
+    ChildStart, Closed, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items, NamespaceId, Parent, RunId,
+    Running, Scheduled, Started, StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, VersionHistoryItem,
+    WorkflowTask,
 };
 
 pub(super) struct Sampler(StdRng);
@@ -89,6 +90,18 @@ impl Sampler {
         }
     }
 
+    fn activity_options(&mut self) -> ActivityOptions {
+        ActivityOptions {
+            task_queue: self.text(),
+            schedule_to_start_timeout: self.maybe(Self::span),
+            schedule_to_close_timeout: self.maybe(Self::span),
+            start_to_close_timeout: self.maybe(Self::span),
+            heartbeat_timeout: self.maybe(Self::span),
+            retry_policy: self.maybe(Self::retry_policy),
+            priority: self.maybe(Self::priority),
+        }
+    }
+
     pub(super) fn status(&mut self) -> Status {
         STATUSES[self.0.random_range(0..STATUSES.len())]
     }
@@ -123,6 +136,17 @@ impl Sampler {
                 heartbeat_details: self.maybe(Self::payloads),
                 last_heartbeat_at: self.maybe(Self::moment),
                 timer_armed_for: self.maybe(Self::moment),
+                last_attempt_ended_at: self.maybe(Self::moment),
+                pause: self.maybe(|s| ActivityPause {
+                    at: s.moment(),
+                    identity: s.text(),
+                    reason: s.text(),
+                    request_id: s.text(),
+                }),
+                stamp: self.0.random(),
+                is_reset: self.0.random(),
+                resets_heartbeats: self.0.random(),
+                original_options: self.maybe(|s| Box::new(s.activity_options())),
             },
         }
     }

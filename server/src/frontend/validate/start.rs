@@ -3,15 +3,15 @@
 #![expect(deprecated, reason = "older clients still send these fields")]
 
 use prost_types::Duration;
-use proto::temporal::api::common::v1::{Priority, WorkflowType};
+use proto::temporal::api::common::v1::WorkflowType;
 use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use proto::temporal::api::workflow::v1::OnConflictOptions;
 use proto::temporal::api::workflowservice::v1 as public;
 
-use super::{ID_BYTES_MAX, invalid, links, request_id, retry_policy, search_attributes, sizes, span, task_queue};
+use super::{
+    ID_BYTES_MAX, invalid, links, priority, request_id, retry_policy, search_attributes, sizes, span, task_queue,
+};
 use crate::errors::ServiceError;
-
-const FAIRNESS_KEY_BYTES_MAX: usize = 64;
 
 pub(crate) fn start(
     mut request: public::StartWorkflowExecutionRequest,
@@ -196,20 +196,6 @@ fn compatible_policies(reuse: WorkflowIdReusePolicy, conflict: WorkflowIdConflic
 fn on_conflict(options: Option<&OnConflictOptions>) -> Result<(), ServiceError> {
     if options.is_some_and(|options| options.attach_completion_callbacks && !options.attach_request_id) {
         return Err(invalid("attaching request ID is required for attaching completion callbacks"));
-    }
-    Ok(())
-}
-
-fn priority(priority: Option<&Priority>) -> Result<(), ServiceError> {
-    let Some(priority) = priority else { return Ok(()) };
-    if priority.priority_key < 0 {
-        return Err(invalid("priority key can't be negative"));
-    }
-    if priority.fairness_key.len() > FAIRNESS_KEY_BYTES_MAX {
-        return Err(invalid("fairness key length exceeds limit"));
-    }
-    if priority.fairness_weight < 0.0 {
-        return Err(invalid("must be greater than zero"));
     }
     Ok(())
 }

@@ -22,10 +22,12 @@ pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -
             }
             dispatch(peers, transfer, &state).await
         }
-        TransferTask::Activity { scheduled_event_id, attempt, .. } => {
+        TransferTask::Activity { scheduled_event_id, attempt, stamp, .. } => {
             let activity = state.activities.get(scheduled_event_id.0);
             let waits = |activity: &workflow::Activity| {
-                activity.unrecorded.attempt == *attempt && activity.unrecorded.started.is_none()
+                let progress = &activity.unrecorded;
+                let is_current = progress.attempt == *attempt && progress.stamp == *stamp;
+                is_current && progress.started.is_none() && progress.pause.is_none()
             };
             if !activity.is_some_and(waits) {
                 return Ok(());
@@ -99,7 +101,7 @@ fn request_of(transfer: &Transfer, state: &ExecutionState) -> Option<AddTaskRequ
             ..base
         });
     }
-    if let TransferTask::Activity { task_queue, scheduled_event_id, attempt, version } = &transfer.task {
+    if let TransferTask::Activity { task_queue, scheduled_event_id, attempt, stamp, version } = &transfer.task {
         let activity = state.activities.get(scheduled_event_id.0);
         let timeout = activity.and_then(|activity| activity.schedule_to_start_timeout);
         return Some(AddTaskRequest {
@@ -107,6 +109,7 @@ fn request_of(transfer: &Transfer, state: &ExecutionState) -> Option<AddTaskRequ
             task_queue: task_queue.clone(),
             scheduled_event_id: scheduled_event_id.0,
             attempt: *attempt,
+            stamp: *stamp,
             version: *version,
             schedule_to_start_timeout: timeout.and_then(|timeout| timeout.try_into().ok()),
             priority: activity.and_then(|activity| activity.priority.clone()).or_else(|| priority_of(state)),
