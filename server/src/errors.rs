@@ -5,6 +5,7 @@ use prost::{Message, Name};
 use proto::google::rpc;
 use proto::temporal::api::enums::v1::{NamespaceState, ResourceExhaustedCause, ResourceExhaustedScope};
 use proto::temporal::api::errordetails::v1 as details;
+use proto::temporal::api::failure::v1::Failure;
 use thiserror::Error;
 use tonic::codegen::http::HeaderMap;
 use tonic::metadata::MetadataValue;
@@ -33,6 +34,12 @@ pub enum ServiceError {
     PermissionDenied { message: String, reason: String },
     #[error("{0}")]
     FailedPrecondition(String),
+    /// The run cannot answer a query as it stands.
+    #[error("{0}")]
+    WorkflowNotReady(String),
+    /// The workflow answered a query with an error.
+    #[error("{message}")]
+    QueryFailed { message: String, failure: Option<Box<Failure>> },
     /// A task that somebody else has, or that is over: between our services only.
     #[error("{0}")]
     TaskAlreadyStarted(String),
@@ -65,6 +72,11 @@ impl ServiceError {
         })
     }
 
+    #[must_use]
+    pub fn query_timed_out() -> Self {
+        Self::DeadlineExceeded("query timed out before a worker could process it".into())
+    }
+
     /// Worth another try by our own services, as opposed to an answer that would come again.
     #[must_use]
     pub fn is_transient(&self) -> bool {
@@ -95,6 +107,8 @@ impl ServiceError {
             | Self::ResourceExhausted { .. }
             | Self::PermissionDenied { .. }
             | Self::FailedPrecondition(_)
+            | Self::WorkflowNotReady(_)
+            | Self::QueryFailed { .. }
             | Self::TaskAlreadyStarted(_)
             | Self::StickyWorkerUnavailable
             | Self::Unavailable(_)
@@ -111,13 +125,15 @@ impl ServiceError {
 
     fn code(&self) -> Code {
         match self {
-            Self::InvalidArgument(_) => Code::InvalidArgument,
+            Self::InvalidArgument(_) | Self::QueryFailed { .. } => Code::InvalidArgument,
             Self::NotFound(_) | Self::NamespaceNotFound { .. } => Code::NotFound,
             Self::NamespaceAlreadyExists { .. } | Self::AlreadyStarted { .. } => Code::AlreadyExists,
             Self::TaskAlreadyStarted(_) => Code::AlreadyExists,
             Self::ResourceExhausted { .. } => Code::ResourceExhausted,
             Self::PermissionDenied { .. } => Code::PermissionDenied,
-            Self::FailedPrecondition(_) | Self::NamespaceInvalidState { .. } => Code::FailedPrecondition,
+            Self::FailedPrecondition(_) | Self::WorkflowNotReady(_) | Self::NamespaceInvalidState { .. } => {
+                Code::FailedPrecondition
+            }
             Self::ShardOwnershipLost(_) | Self::StickyWorkerUnavailable | Self::Unavailable(_) => Code::Unavailable,
             Self::DeadlineExceeded(_) => Code::DeadlineExceeded,
             Self::Unimplemented(_) => Code::Unimplemented,
@@ -152,6 +168,10 @@ impl ServiceError {
             }
             Self::PermissionDenied { reason, .. } => {
                 Some(packed(&details::PermissionDeniedFailure { reason: reason.clone() }))
+            }
+            Self::WorkflowNotReady(_) => Some(packed(&details::WorkflowNotReadyFailure {})),
+            Self::QueryFailed { failure, .. } => {
+                Some(packed(&details::QueryFailedFailure { failure: failure.as_deref().cloned() }))
             }
             Self::InvalidArgument(_)
             | Self::TaskAlreadyStarted(_)

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use proto::temporal::api::enums::v1::NamespaceState;
+use uuid::Uuid;
+use workflow::NamespaceId;
 
 use super::Frontend;
 use super::validate::{self, invalid, token};
@@ -27,10 +29,17 @@ impl Frontend {
     /// For answers to tasks. The token decides; the name, if there is one, must agree.
     pub(super) async fn enter_by_token(&self, name: &str, token: &[u8]) -> Result<Arc<Namespace>, ServiceError> {
         let token = token::decode(token)?;
+        self.enter_by_id(name, &token.token.namespace_id).await
+    }
+
+    /// As by token, for tokens of other kinds.
+    pub(super) async fn enter_by_id(&self, name: &str, id: &str) -> Result<Arc<Namespace>, ServiceError> {
+        let not_found = || ServiceError::NamespaceNotFound { namespace: id.to_owned() };
+        let id = Uuid::try_parse(id).map(NamespaceId).map_err(|_| not_found())?;
         if !name.is_empty() {
             validate::namespace_name(name)?;
         }
-        let namespace = self.namespaces.by_id(token.namespace_id).await?;
+        let namespace = self.namespaces.by_id(id).await?;
         if !name.is_empty()
             && let Ok(named) = self.namespaces.by_name(name).await
             && named.id != namespace.id

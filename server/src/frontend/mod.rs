@@ -5,6 +5,7 @@ mod call;
 mod entry;
 mod start;
 mod signal;
+mod query;
 mod poll;
 mod polls;
 mod respond;

@@ -9,7 +9,9 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::call::answer;
 use super::polls::OutstandingPolls;
-use super::{activity_operations, cluster, describe, history, namespace, poll, respond, respond_by_id, signal, start};
+use super::{
+    activity_operations, cluster, describe, history, namespace, poll, query, respond, respond_by_id, signal, start,
+};
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
 use crate::env::Env;
@@ -174,6 +176,17 @@ impl WorkflowService for Frontend {
         request: Request<RespondWorkflowTaskFailedRequest>,
     ) -> Answer<RespondWorkflowTaskFailedResponse> {
         answer("RespondWorkflowTaskFailed", respond::workflow_task_failed(self, request.into())).await
+    }
+
+    async fn query_workflow(&self, request: Request<QueryWorkflowRequest>) -> Answer<QueryWorkflowResponse> {
+        answer("QueryWorkflow", query::query(self, request.into())).await
+    }
+
+    async fn respond_query_task_completed(
+        &self,
+        request: Request<RespondQueryTaskCompletedRequest>,
+    ) -> Answer<RespondQueryTaskCompletedResponse> {
+        answer("RespondQueryTaskCompleted", query::respond(self, request.into())).await
     }
 
     async fn record_activity_task_heartbeat(

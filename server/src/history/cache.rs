@@ -10,12 +10,14 @@ use moka::sync::Cache;
 use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId};
 
 use super::events::RecentEvents;
+use super::query_buffer::QueryBuffer;
 
 /// A run as the shard's owner knows it.
 #[derive(Default)]
 pub(crate) struct Slot {
     /// The one async lock of the server: held for a decision and for loading, never for a commit.
     pub(crate) execution: tokio::sync::Mutex<Execution>,
+    pub(crate) queries: QueryBuffer,
     weight: AtomicU32,
 }
 

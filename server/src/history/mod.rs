@@ -11,6 +11,8 @@ mod start;
 mod committer;
 mod events;
 mod waiters;
+mod query_buffer;
+mod queries;
 mod worker_tasks;
 mod activity_operations;
 mod children;

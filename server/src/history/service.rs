@@ -7,6 +7,7 @@ use persistence::stores::Stores;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1 as public;
+use tokio::time::Instant;
 use uuid::Uuid;
 use workflow::{
     EventId, ExecutionKey, Input, NamespaceId, Parent, Rejection, Reply, RequestCancel, RunId, Sender, Signal, Start,
@@ -17,6 +18,7 @@ use super::cache::HotExecutions;
 use super::config::HistoryConfig;
 use super::describe::{describe, public_status};
 use super::ownership::Ownership;
+use super::queries::Query;
 use super::shard::{Shard, ShardParts};
 use super::start::StartRequest;
 use super::token::{self, ParsedToken};
@@ -29,6 +31,7 @@ use crate::namespaces::NamespaceRegistry;
 pub struct Service {
     ownership: Ownership,
     pub(super) env: Env,
+    peers: Peers,
 }
 
 /// What the service is built from.
@@ -59,7 +62,8 @@ impl Service {
             owner: parts.owner,
             is_store_shared: parts.is_store_shared,
         };
-        Arc::new(Self { ownership: Ownership::start(parts.n_shards, &shard_parts, &parts.peers), env })
+        let ownership = Ownership::start(parts.n_shards, &shard_parts, &parts.peers);
+        Arc::new(Self { ownership, env, peers: parts.peers })
     }
 
     /// Commits what waits and gives up all shards.
@@ -275,6 +279,25 @@ impl Service {
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
         self.transact(&Target::new(namespace_id, request.execution)?, Input::ResetSticky).await?;
         Ok(public::ResetStickyTaskQueueResponse {})
+    }
+
+    pub async fn query_workflow(
+        &self,
+        request: request::QueryWorkflowRequest,
+    ) -> Result<public::QueryWorkflowResponse, ServiceError> {
+        let deadline = Instant::now() + span(request.timeout).unwrap_or_default();
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (shard, key) = self.find(&Target::new(namespace_id, request.execution.clone())?).await?;
+        shard.query(&key, Query { request, deadline }, &self.peers).await
+    }
+
+    pub async fn record_query_task_started(
+        &self,
+        request: request::RecordQueryTaskStartedRequest,
+    ) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
+        let target = Target::new(namespace_id(&request.namespace_id)?, request.execution)?;
+        let (shard, key) = self.find(&target).await?;
+        shard.query_task(&key, &request.task_queue).await
     }
 
     /// The target's shard and run; an open question of "which run" is answered by the current one.

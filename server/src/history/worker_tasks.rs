@@ -13,6 +13,7 @@ use workflow::{
 };
 
 use super::describe::{normal_queue, proto_duration};
+use super::query_buffer::TaskAttempt;
 use super::shard::Shard;
 use super::token;
 use crate::errors::ServiceError;
@@ -68,6 +69,11 @@ impl Shard {
             workflow_execution_task_queue: Some(normal_queue(&task.task_queue)),
             scheduled_time: Some(task.scheduled_at.into()),
             started_time: Some(task.started_at.into()),
+            queries: self
+                .slots
+                .run(key)
+                .queries
+                .carried_by(TaskAttempt { scheduled_event_id: task.scheduled_event_id, attempt: task.attempt }),
             ..Default::default()
         })
     }
@@ -93,7 +99,12 @@ impl Shard {
             request_id: self.env.new_uuid().to_string(),
             namespaces,
         };
-        match self.transact(key, Input::CompleteWorkflowTask(Box::new(input))).await? {
+        let slot = self.slots.run(key);
+        let answering = slot.queries.answering(&self.waiters, key);
+        let reply = self.transact(key, Input::CompleteWorkflowTask(Box::new(input))).await?;
+        answering.deliver(request.query_results);
+        drop(answering);
+        match reply {
             Reply::WorkflowTaskCompleted { new_task: None } => {
                 Ok(public::RespondWorkflowTaskCompletedResponse::default())
             }

@@ -8,8 +8,15 @@ use tracing::{debug, error, info};
 
 use super::matcher::Rank;
 use super::partition::Partition;
+use super::queries::QueryTask;
 use super::task::Task;
 use crate::errors::ServiceError;
+
+/// What a poll brings.
+pub(super) enum Delivery {
+    Task(Dispatched),
+    Query(QueryTask),
+}
 
 /// Gives the task back when dropped, so a poll that ends early, at any moment, swallows nothing.
 pub(super) struct Dispatched {

@@ -117,6 +117,11 @@ impl<T, P> Matcher<T, P> {
         self.pollers.pop_first().map(|(_, poller)| poller)
     }
 
+    /// The poller that has waited longest, for what goes before every task.
+    pub(super) fn take_poller(&mut self) -> Option<P> {
+        self.pollers.pop_first().map(|(_, poller)| poller)
+    }
+
     pub(super) fn n_pollers(&self) -> usize {
         self.pollers.len()
     }

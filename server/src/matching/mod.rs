@@ -11,6 +11,7 @@ mod partition;
 mod state;
 mod matcher;
 mod dispatch;
+mod queries;
 mod pollers;
 mod rate;
 mod backlog;

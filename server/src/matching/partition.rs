@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use workflow::Timestamp;
 
 use super::config::MatchingConfig;
-use super::dispatch::{Dispatched, Verdict};
+use super::dispatch::{Delivery, Verdict};
 use super::matcher::{PollerKey, Rank};
 use super::pollers::Poller;
+use super::queries::Query;
 use super::state::{Offered, Phase, State};
 use super::task::{Kind, QueueKey, Task};
 use crate::env::Env;
@@ -50,9 +51,19 @@ pub(super) enum Added {
     Closed(Task),
 }
 
+/// What became of a query that was asked.
+pub(super) enum Asked {
+    /// A poller has it, or will.
+    Waiting,
+    /// Nobody polls this sticky queue.
+    NoWorker(Query),
+    /// This partition is unloaded, or being so, and must be loaded again.
+    Closed(Query),
+}
+
 /// How a poll ended.
 pub(super) enum Polled {
-    Task(Dispatched),
+    Found(Delivery),
     /// The time is up, or the poll was cancelled.
     Empty,
     /// This partition is unloaded, or being so: load it again.
@@ -110,11 +121,11 @@ impl Partition {
         self.match_all();
         tokio::select! {
             biased;
-            task = &mut receiver => task.map_or(Polled::Closed, Polled::Task),
+            found = &mut receiver => found.map_or(Polled::Closed, Polled::Found),
             () = tokio::time::sleep_until(deadline) => {
                 // Closed first: a task that was sent in this very moment is taken, none can follow.
                 receiver.close();
-                receiver.try_recv().map_or(Polled::Empty, Polled::Task)
+                receiver.try_recv().map_or(Polled::Empty, Polled::Found)
             }
             // A task that was sent in this very moment drops out of the channel and is given back.
             _ = cancelled => {
@@ -122,6 +133,34 @@ impl Partition {
                 Polled::Empty
             }
         }
+    }
+
+    /// Gives the query to a poller, or lets it wait for one.
+    pub(super) fn ask(self: &Arc<Self>, query: Query) -> Asked {
+        let now = self.now();
+        let mut state = self.state();
+        if !state.is_open() {
+            return Asked::Closed(query);
+        }
+        if self.key.kind == Kind::Sticky && !state.is_polled_within(STICKY_WORKER_GONE_AFTER, now) {
+            return Asked::NoWorker(query);
+        }
+        state.ask(self, query, now);
+        Asked::Waiting
+    }
+
+    /// Its caller waits no longer.
+    pub(super) fn unask(&self, query_id: &str) {
+        self.state().unask(query_id);
+    }
+
+    /// Whether the query still waits for a poller.
+    pub(super) fn is_asked(&self, query_id: &str) -> bool {
+        self.state().is_asked(query_id)
+    }
+
+    pub(super) fn was_polled_within(&self, span: Duration) -> bool {
+        self.state().was_polled_within(span, self.now())
     }
 
     /// Hands out what can be handed out now.

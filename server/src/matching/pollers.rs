@@ -29,13 +29,15 @@ pub(super) struct Poller {
 #[derive(Default)]
 pub(super) struct PollerHistory {
     seen: HashMap<String, (Timestamp, Poller)>,
-    /// Of the latest poll, by whomever.
+    /// Of the latest poll, by whomever has not left since.
     last_seen_at: Option<Timestamp>,
+    /// Of the latest poll, by whomever.
+    last_polled_at: Option<Timestamp>,
 }
 
 impl PollerHistory {
     pub(super) fn saw(&mut self, poller: &Poller, now: Timestamp) {
-        self.last_seen_at = Some(now);
+        (self.last_seen_at, self.last_polled_at) = (Some(now), Some(now));
         if poller.identity.is_empty() {
             return;
         }
@@ -53,6 +55,11 @@ impl PollerHistory {
 
     pub(super) fn has_seen_within(&self, span: Duration, now: Timestamp) -> bool {
         self.last_seen_at.is_some_and(|at| now.since(at) < span)
+    }
+
+    /// Whether anybody polled, even if he has said that he will not come back.
+    pub(super) fn was_polled_within(&self, span: Duration, now: Timestamp) -> bool {
+        self.last_polled_at.is_some_and(|at| now.since(at) < span)
     }
 
     pub(super) fn list(&self, now: Timestamp) -> Vec<PollerInfo> {

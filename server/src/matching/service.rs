@@ -13,10 +13,11 @@ use tokio::time::Instant;
 
 use super::config::MatchingConfig;
 use super::describe;
-use super::dispatch::Dispatched;
+use super::dispatch::{Delivery, Dispatched};
 use super::partition::{Added, Partition, Polled};
 use super::pollers::Poller;
 use super::polls::{OutstandingPoll, Polls};
+use super::queries::Queries;
 use super::queues::Queues;
 use super::task::{Kind, QueueKey, Task, TaskType, namespace_id};
 use crate::cluster::peers::{HistoryService, Peers};
@@ -27,18 +28,19 @@ use crate::errors::ServiceError;
 const ANSWER_MARGIN: Duration = Duration::from_secs(1);
 
 /// How often a task is offered to a queue that is being unloaded before its adder is told to come again.
-const ADD_TRIES: usize = 3;
+pub(super) const ADD_TRIES: usize = 3;
 
 /// Pauses between tries to tell history that a task begins.
 const RECORD_PAUSES: [Duration; 4] =
     [Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(400), Duration::from_secs(1)];
 
 pub struct Service {
-    env: Env,
+    pub(super) env: Env,
     peers: Peers,
     config: Arc<MatchingConfig>,
     queues: Arc<Queues>,
     polls: Arc<Polls>,
+    pub(super) queries: Arc<Queries>,
 }
 
 /// One poll, from its arrival to its answer; it may see several tasks that history does not want any more.
@@ -55,12 +57,13 @@ impl Service {
         let config = Arc::new(config);
         let queues = Queues::new(env.clone(), store, Arc::clone(&config));
         let polls = Polls::new(config.outstanding_polls);
-        Arc::new(Self { env, peers, config, queues, polls })
+        Arc::new(Self { env, peers, config, queues, polls, queries: Arc::default() })
     }
 
     /// Answers all polls empty, writes what waits to be written, and takes nothing more.
     pub async fn shutdown(&self) {
         self.polls.stop();
+        self.queries.stop();
         self.queues.stop().await;
     }
 
@@ -83,7 +86,7 @@ impl Service {
         Err(ServiceError::Unavailable(format!("task queue {:?} is being unloaded", key.name)))
     }
 
-    /// Waits for a workflow task. The response is empty if none came in time.
+    /// Waits for a workflow task or a query. The response is empty if none came in time.
     pub async fn poll_workflow_task_queue(
         &self,
         request: request::PollWorkflowTaskQueueRequest,
@@ -93,7 +96,14 @@ impl Service {
         let queue = poll_request.task_queue.clone().unwrap_or_default();
         let key = queue_key(&request.namespace_id, TaskType::Workflow, &queue)?;
         let mut poll = self.begin_poll(key, workflow_poller(&poll_request), request.poller_id, timeout)?;
-        while let Some(dispatched) = self.next_task(&mut poll).await? {
+        while let Some(delivery) = self.next(&mut poll).await? {
+            let dispatched = match delivery {
+                Delivery::Task(dispatched) => dispatched,
+                Delivery::Query(query) => match self.start_query(&poll.key, query).await {
+                    Some(response) => return Ok(response),
+                    None => continue,
+                },
+            };
             let task = dispatched.task();
             let start = history::RecordWorkflowTaskStartedRequest {
                 namespace_id: request.namespace_id.clone(),
@@ -150,7 +160,7 @@ impl Service {
 
     /// Tells history that a task begins. The call is repeated as it was after a passing failure: if the first one was
     /// heard, only its own repetition gets the task, and nobody else ever would.
-    async fn record_started<T, F: Future<Output = Result<T, ServiceError>>>(
+    pub(super) async fn record_started<T, F: Future<Output = Result<T, ServiceError>>>(
         &self,
         record: impl Fn(Arc<HistoryService>) -> F,
     ) -> Result<T, ServiceError> {
@@ -248,12 +258,21 @@ impl Service {
         Ok(Poll { key, poller, deadline: Instant::now() + wait, outstanding })
     }
 
-    /// The next task for this poll; `None` when its time is up.
+    /// The next task for a poll of a queue that has no queries; `None` when its time is up.
     pub(super) async fn next_task(&self, poll: &mut Poll) -> Result<Option<Dispatched>, ServiceError> {
+        match self.next(poll).await? {
+            None => Ok(None),
+            Some(Delivery::Task(dispatched)) => Ok(Some(dispatched)),
+            Some(Delivery::Query(_)) => Err(ServiceError::Internal("only workflows are queried".into())),
+        }
+    }
+
+    /// What this poll brings next; `None` when its time is up.
+    pub(super) async fn next(&self, poll: &mut Poll) -> Result<Option<Delivery>, ServiceError> {
         while !poll.outstanding.is_cancelled() {
             let partition = self.queues.load(&poll.key)?;
             match partition.poll(&poll.poller, poll.deadline, &mut poll.outstanding.cancelled).await {
-                Polled::Task(dispatched) => return Ok(Some(dispatched)),
+                Polled::Found(delivery) => return Ok(Some(delivery)),
                 Polled::Empty => return Ok(None),
                 Polled::Closed => {}
             }
@@ -262,7 +281,7 @@ impl Service {
     }
 
     /// A sticky queue is loaded by its worker's polls only: without them it has no worker.
-    fn partition_for_task(&self, key: &QueueKey) -> Result<Arc<Partition>, ServiceError> {
+    pub(super) fn partition_for_task(&self, key: &QueueKey) -> Result<Arc<Partition>, ServiceError> {
         match key.kind {
             Kind::Normal => self.queues.load(key),
             Kind::Sticky => self.queues.find(key).ok_or(ServiceError::StickyWorkerUnavailable),

@@ -11,10 +11,11 @@ use workflow::Timestamp;
 
 use super::backlog::{Backlog, Limits};
 use super::config::MatchingConfig;
-use super::dispatch::{Dispatched, Origin, Verdict};
+use super::dispatch::{Delivery, Dispatched, Origin, Verdict};
 use super::matcher::{Matcher, PollerKey, Priority, Rank};
 use super::partition::Partition;
 use super::pollers::{Poller, PollerHistory};
+use super::queries::{Query, QueryTask};
 use super::rate::{Meter, RateLimit};
 use super::task::{Kind, Task};
 use crate::errors::ServiceError;
@@ -23,7 +24,9 @@ pub(super) struct State {
     phase: Phase,
     kind: Kind,
     config: Arc<MatchingConfig>,
-    matcher: Matcher<Task, oneshot::Sender<Dispatched>>,
+    matcher: Matcher<Task, oneshot::Sender<Delivery>>,
+    /// Queries that wait for a poller. They go before all tasks: somebody waits for the answer.
+    queries: VecDeque<Query>,
     pub(super) backlog: Backlog,
     /// Tasks that wait to be written.
     spool: VecDeque<Unwritten>,
@@ -111,6 +114,7 @@ impl State {
             kind,
             config,
             matcher: Matcher::new(),
+            queries: VecDeque::new(),
             backlog: Backlog::new(limits),
             spool: VecDeque::new(),
             put_off: BTreeMap::new(),
@@ -152,6 +156,10 @@ impl State {
         self.matcher.n_pollers() > 0 || self.pollers.has_seen_within(span, now)
     }
 
+    pub(super) fn was_polled_within(&self, span: Duration, now: Timestamp) -> bool {
+        self.matcher.n_pollers() > 0 || self.pollers.was_polled_within(span, now)
+    }
+
     /// A task that just came: to a poller, or to the backlog.
     pub(super) fn offer(
         &mut self,
@@ -173,7 +181,7 @@ impl State {
     /// `None` if the partition takes no more.
     pub(super) fn add_poller(
         &mut self,
-        sender: oneshot::Sender<Dispatched>,
+        sender: oneshot::Sender<Delivery>,
         poller: &Poller,
         now: Timestamp,
     ) -> Option<PollerKey> {
@@ -191,8 +199,39 @@ impl State {
         self.matcher.remove_poller(key);
     }
 
-    /// Hands backlog tasks to pollers as long as there are both, and the rate limit allows it.
+    pub(super) fn ask(&mut self, partition: &Arc<Partition>, query: Query, now: Timestamp) {
+        self.touched_at = now;
+        if query.is_awaited() {
+            self.queries.push_back(query);
+            self.match_queries(partition);
+        }
+    }
+
+    pub(super) fn unask(&mut self, query_id: &str) {
+        self.queries.retain(|query| query.id != query_id);
+    }
+
+    pub(super) fn is_asked(&self, query_id: &str) -> bool {
+        self.queries.iter().any(|query| query.id == query_id)
+    }
+
+    /// No rate limit holds a query back: it starts nothing.
+    fn match_queries(&mut self, partition: &Arc<Partition>) {
+        while !self.queries.is_empty()
+            && let Some(poller) = self.matcher.take_poller()
+        {
+            let Some(query) = self.queries.pop_front() else { return };
+            let unsent = poller.send(Delivery::Query(QueryTask::new(Arc::clone(partition), query)));
+            // The poll ended in this very moment.
+            if let Err(Delivery::Query(unsent)) = unsent {
+                self.queries.push_front(unsent.reclaim());
+            }
+        }
+    }
+
+    /// Hands queries, then backlog tasks to pollers as long as there are both, and the rate limit allows it.
     pub(super) fn match_all(&mut self, partition: &Arc<Partition>, now: Timestamp) {
+        self.match_queries(partition);
         self.rates.throttled_until = None;
         loop {
             self.drop_expired(now);
@@ -202,7 +241,7 @@ impl State {
             let Some((rank, task, poller)) = self.matcher.pair() else { return };
             let dispatched = Dispatched::new(Arc::clone(partition), task, Origin::Backlog(rank));
             // The poll ended in this very moment: its place is gone, the task stays.
-            if let Err(unsent) = poller.send(dispatched) {
+            if let Err(Delivery::Task(unsent)) = poller.send(Delivery::Task(dispatched)) {
                 self.matcher.add_task(rank, unsent.reclaim());
                 self.rates.limit.give_back();
             }
@@ -270,7 +309,12 @@ impl State {
     }
 
     pub(super) fn is_idle(&self, now: Timestamp) -> bool {
-        self.matcher.n_pollers() == 0 && self.spool.is_empty() && self.idle_at() <= now
+        !self.has_waiting() && self.spool.is_empty() && self.idle_at() <= now
+    }
+
+    /// Polls or queries.
+    fn has_waiting(&self) -> bool {
+        self.matcher.n_pollers() > 0 || !self.queries.is_empty()
     }
 
     /// The keeper has nothing to do now, and asks nothing of the store before `store_at`. When it will look again.
@@ -287,7 +331,7 @@ impl State {
     /// The next moment at which the keeper has something to do, if nothing happens before.
     fn next_moment(&self, now: Timestamp, store_at: Timestamp) -> Timestamp {
         // Who waits keeps the queue loaded, and nobody wakes the keeper when he leaves: so it looks again later.
-        let idle_at = if self.matcher.n_pollers() > 0 { now + self.config.idle_unload() } else { self.idle_at() };
+        let idle_at = if self.has_waiting() { now + self.config.idle_unload() } else { self.idle_at() };
         let checkpoint_at = self.checkpoint_at().map(|at| at.max(store_at));
         let read_at = self.backlog.next_read().map(|_| store_at);
         let put_off_until = self.put_off.first_key_value().map(|((until, _), _)| *until);
@@ -303,6 +347,8 @@ impl State {
     /// Everybody who waits is told to look elsewhere; what is in memory is in the store too, or will come back.
     pub(super) fn close(&mut self) {
         self.phase = Phase::Closed;
+        let closed = || ServiceError::Unavailable("the task queue was unloaded".into());
+        self.queries.drain(..).for_each(|query| query.fail(closed()));
         self.matcher.clear();
         self.put_off.clear();
         self.spool.clear();
@@ -313,10 +359,11 @@ impl State {
         while self.matcher.has_free_poller() && self.take_token(now) {
             let Some(poller) = self.matcher.take_free_poller() else { break };
             let (sender, verdict) = oneshot::channel();
-            match poller.send(Dispatched::new(Arc::clone(partition), task, Origin::Adder(sender))) {
-                Ok(()) => return HandOver::Done(verdict),
-                Err(unsent) => task = unsent.reclaim(),
-            }
+            let dispatched = Dispatched::new(Arc::clone(partition), task, Origin::Adder(sender));
+            let Err(Delivery::Task(unsent)) = poller.send(Delivery::Task(dispatched)) else {
+                return HandOver::Done(verdict);
+            };
+            task = unsent.reclaim();
             self.rates.limit.give_back();
         }
         HandOver::NoPoller(task)

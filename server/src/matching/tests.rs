@@ -24,6 +24,7 @@ use crate::errors::ServiceError;
 mod delivery;
 mod durability;
 mod polling;
+mod queries;
 
 const NAMESPACE: Uuid = Uuid::from_u128(0x6d61_7463_6869_4e67_8123_0000_0000_0001);
 

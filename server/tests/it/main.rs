@@ -2,6 +2,8 @@
 
 mod given;
 mod frontend;
+mod by_hand;
 mod history;
 mod activities;
+mod queries;
 mod simulation;

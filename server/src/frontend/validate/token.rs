@@ -3,6 +3,7 @@
 use prost::Message as _;
 use prost::bytes::Bytes;
 use proto::everrow::history::TaskToken;
+use proto::everrow::matching::QueryTaskToken;
 use uuid::Uuid;
 use workflow::NamespaceId;
 
@@ -32,6 +33,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<CheckedToken, ServiceError> {
     }
     run_id(&token.run_id)?;
     Ok(CheckedToken { namespace_id, token })
+}
+
+/// The token of a query. Anybody can forge one; what it names is found only by its random id.
+pub(crate) fn decode_query(bytes: &[u8]) -> Result<QueryTaskToken, ServiceError> {
+    let token = QueryTaskToken::decode(bytes).map_err(|_| invalid("Error deserializing task token."))?;
+    if token.task_queue.is_empty() || token.task_id.is_empty() {
+        return Err(invalid("Invalid TaskToken."));
+    }
+    Ok(token)
 }
 
 /// Which activity a call by id speaks of.

@@ -1,0 +1,270 @@
+//! Queries: a worker is asked about a run. Nothing is stored: a query meets a poller, or its caller gives up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prost::Message as _;
+use proto::everrow::{history, matching as request};
+use proto::temporal::api::enums::v1::{QueryResultType, ResourceExhaustedCause, ResourceExhaustedScope};
+use proto::temporal::api::workflowservice::v1 as public;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use workflow::NamespaceId;
+
+use super::partition::{Asked, Partition};
+use super::service::{ADD_TRIES, Service};
+use super::task::{Kind, QueueKey, TaskType, namespace_id};
+use crate::cluster::peers::HistoryService;
+use crate::errors::ServiceError;
+
+/// Queries of one node that are awaited at once.
+const AWAITED_MAX: usize = 10_000;
+
+/// A queue that nobody polled for so long has no worker, as far as a query's caller is concerned.
+const WORKER_GONE_AFTER: Duration = Duration::from_secs(20);
+
+/// So long before the caller gives up he is told that there is no worker, if there is none.
+const NO_WORKER_MARGIN: Duration = Duration::from_secs(1);
+
+type Outcome = Result<public::QueryWorkflowResponse, ServiceError>;
+
+/// The queries whose answers are awaited on this node.
+#[derive(Default)]
+pub(super) struct Queries {
+    awaited: Mutex<HashMap<String, Awaited>>,
+}
+
+struct Awaited {
+    namespace_id: NamespaceId,
+    answer: oneshot::Sender<Outcome>,
+}
+
+/// A query that looks for a worker.
+pub(super) struct Query {
+    pub(super) id: String,
+    request: Box<public::QueryWorkflowRequest>,
+    queries: Arc<Queries>,
+}
+
+/// A query that was given to a poll. Goes back to the queue when dropped, so a poll that ends early swallows nothing.
+pub(super) struct QueryTask {
+    partition: Arc<Partition>,
+    /// Taken once, by whatever ends it.
+    query: Option<Query>,
+}
+
+/// The caller's side. Whatever comes after he has left finds nobody.
+struct Awaiting {
+    queries: Arc<Queries>,
+    id: String,
+    answer: oneshot::Receiver<Outcome>,
+    /// Where it was asked.
+    partition: Option<Arc<Partition>>,
+}
+
+impl Queries {
+    fn begin(self: &Arc<Self>, id: String, namespace_id: NamespaceId) -> Result<Awaiting, ServiceError> {
+        let mut awaited = self.awaited();
+        if awaited.len() >= AWAITED_MAX {
+            return Err(ServiceError::ResourceExhausted {
+                cause: ResourceExhaustedCause::ConcurrentLimit,
+                scope: ResourceExhaustedScope::System,
+                message: "too many outstanding queries".into(),
+            });
+        }
+        let (sender, answer) = oneshot::channel();
+        awaited.insert(id.clone(), Awaited { namespace_id, answer: sender });
+        Ok(Awaiting { queries: Arc::clone(self), id, answer, partition: None })
+    }
+
+    /// Nobody is answered any more: those who wait ask elsewhere.
+    pub(super) fn stop(&self) {
+        self.awaited().clear();
+    }
+
+    /// Anybody can make up a token, so the namespace must be the query's own.
+    fn take(&self, id: &str, namespace_id: NamespaceId) -> Option<oneshot::Sender<Outcome>> {
+        let mut awaited = self.awaited();
+        awaited.get(id).filter(|query| query.namespace_id == namespace_id)?;
+        awaited.remove(id).map(|query| query.answer)
+    }
+
+    fn awaited(&self) -> MutexGuard<'_, HashMap<String, Awaited>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Query {
+    /// No worker will have it; the caller hears why.
+    pub(super) fn fail(self, error: ServiceError) {
+        let awaited = self.queries.awaited().remove(&self.id);
+        if let Some(awaited) = awaited {
+            drop(awaited.answer.send(Err(error)));
+        }
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        self.queries.awaited().contains_key(&self.id)
+    }
+}
+
+impl QueryTask {
+    pub(super) fn new(partition: Arc<Partition>, query: Query) -> Self {
+        Self { partition, query: Some(query) }
+    }
+
+    /// Takes the query out without giving it back: a worker has it, or the partition that made this.
+    pub(super) fn reclaim(mut self) -> Query {
+        self.query.take().expect("taken only by what consumes this")
+    }
+
+    fn query(&self) -> &Query {
+        self.query.as_ref().expect("taken only by what consumes this")
+    }
+}
+
+impl Drop for QueryTask {
+    fn drop(&mut self) {
+        let Some(query) = self.query.take() else { return };
+        match self.partition.ask(query) {
+            Asked::Waiting => {}
+            Asked::NoWorker(query) => query.fail(ServiceError::StickyWorkerUnavailable),
+            Asked::Closed(query) => query.fail(unloaded()),
+        }
+    }
+}
+
+impl Awaiting {
+    /// What the worker answers, or that there is none, or that it took too long.
+    async fn outcome(&mut self, partition: &Partition, deadline: Instant) -> Outcome {
+        let lost = |_| Err(unloaded());
+        let look_at = deadline.checked_sub(NO_WORKER_MARGIN).unwrap_or(deadline);
+        tokio::select! {
+            biased;
+            outcome = &mut self.answer => return outcome.unwrap_or_else(lost),
+            () = tokio::time::sleep_until(look_at) => {}
+        }
+        if partition.is_asked(&self.id) && !partition.was_polled_within(WORKER_GONE_AFTER) {
+            let message = "no poller seen for task queue recently, worker may be down";
+            return Err(ServiceError::FailedPrecondition(message.into()));
+        }
+        match tokio::time::timeout_at(deadline, &mut self.answer).await {
+            Ok(outcome) => outcome.unwrap_or_else(lost),
+            Err(_) => Err(ServiceError::query_timed_out()),
+        }
+    }
+}
+
+impl Drop for Awaiting {
+    fn drop(&mut self) {
+        // In this order: whoever gives it back to the queue in between sees that nobody waits for it.
+        self.queries.awaited().remove(&self.id);
+        if let Some(partition) = &self.partition {
+            partition.unask(&self.id);
+        }
+    }
+}
+
+impl Service {
+    /// Asks a worker, and waits for what it answers.
+    pub async fn query_workflow(
+        &self,
+        request: request::QueryWorkflowRequest,
+    ) -> Result<public::QueryWorkflowResponse, ServiceError> {
+        let timeout = request.timeout.and_then(|timeout| Duration::try_from(timeout).ok()).unwrap_or_default();
+        let deadline = Instant::now() + timeout;
+        let key = QueueKey {
+            namespace_id: namespace_id(&request.namespace_id)?,
+            task_type: TaskType::Workflow,
+            kind: Kind::from_proto(request.task_queue_kind()),
+            name: request.task_queue,
+        };
+        let mut awaiting = self.queries.begin(self.env.new_uuid().to_string(), key.namespace_id)?;
+        let mut query = Query {
+            id: awaiting.id.clone(),
+            request: Box::new(request.request.unwrap_or_default()),
+            queries: Arc::clone(&self.queries),
+        };
+        for _ in 0..ADD_TRIES {
+            let partition = self.partition_for_task(&key)?;
+            awaiting.partition = Some(Arc::clone(&partition));
+            match partition.ask(query) {
+                Asked::Waiting => return awaiting.outcome(&partition, deadline).await,
+                Asked::NoWorker(_) => return Err(ServiceError::StickyWorkerUnavailable),
+                Asked::Closed(returned) => query = returned,
+            }
+        }
+        Err(unloaded())
+    }
+
+    /// A worker has answered.
+    pub async fn respond_query_task_completed(
+        &self,
+        request: request::RespondQueryTaskCompletedRequest,
+    ) -> Result<public::RespondQueryTaskCompletedResponse, ServiceError> {
+        let namespace_id = namespace_id(&request.namespace_id)?;
+        let (token, answer) = (request.token.unwrap_or_default(), request.request.unwrap_or_default());
+        let not_found = || ServiceError::NotFound("query task not found, or already expired".into());
+        let caller = self.queries.take(&token.task_id, namespace_id).ok_or_else(not_found)?;
+        caller.send(outcome_of(answer)).map_err(|_| not_found())?;
+        Ok(public::RespondQueryTaskCompletedResponse {})
+    }
+
+    /// What the worker gets that polled this queue. `None`: nobody waits for its answer any more, or history had none.
+    pub(super) async fn start_query(
+        &self,
+        key: &QueueKey,
+        task: QueryTask,
+    ) -> Option<public::PollWorkflowTaskQueueResponse> {
+        if !task.query().is_awaited() {
+            drop(task.reclaim());
+            return None;
+        }
+        let start = history::RecordQueryTaskStartedRequest {
+            namespace_id: key.namespace_id.to_string(),
+            execution: task.query().request.execution.clone(),
+            task_queue: key.name.clone(),
+        };
+        let record = |history: Arc<HistoryService>| {
+            let start = start.clone();
+            async move { Box::pin(history.record_query_task_started(start)).await }
+        };
+        let started = self.record_started(record).await;
+        let query = task.reclaim();
+        let response = match started {
+            Ok(response) => response,
+            Err(error) => {
+                query.fail(error);
+                return None;
+            }
+        };
+        let token = request::QueryTaskToken {
+            namespace_id: key.namespace_id.to_string(),
+            task_queue: key.name.clone(),
+            task_id: query.id,
+        };
+        Some(public::PollWorkflowTaskQueueResponse {
+            task_token: token.encode_to_vec().into(),
+            query: query.request.query,
+            ..response
+        })
+    }
+}
+
+fn outcome_of(answer: public::RespondQueryTaskCompletedRequest) -> Outcome {
+    match answer.completed_type() {
+        QueryResultType::Answered => {
+            Ok(public::QueryWorkflowResponse { query_result: answer.query_result, ..Default::default() })
+        }
+        QueryResultType::Failed => {
+            let failure = answer.failure.map(Box::new);
+            Err(ServiceError::QueryFailed { message: answer.error_message, failure })
+        }
+        QueryResultType::Unspecified => Err(ServiceError::Internal("unknown query completed type".into())),
+    }
+}
+
+fn unloaded() -> ServiceError {
+    ServiceError::Unavailable("the task queue was unloaded".into())
+}
