@@ -29,8 +29,9 @@ const MISSING_FOR: Duration = Duration::from_secs(1);
 /// Attempts at a change that others keep overtaking.
 const CHANGE_TRIES: usize = 10;
 
-const SYSTEM_RETENTION_SECONDS: i64 = 7 * 24 * 60 * 60;
-const DEFAULT_RETENTION_SECONDS: i64 = 24 * 60 * 60;
+const SYSTEM_RETENTION_SECONDS: u32 = 7 * 24 * 60 * 60;
+const DEFAULT_RETENTION_SECONDS: u32 = 24 * 60 * 60;
+const DEFAULT_RETENTION: Duration = Duration::from_secs(DEFAULT_RETENTION_SECONDS as u64);
 
 /// A namespace, as of the last time it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +82,15 @@ impl NamespaceRegistry {
         }
         self.not_known_missing(&id.to_string())?;
         self.read_by_id(id).await
+    }
+
+    /// How long a namespace keeps closed runs; one that is gone keeps its last ones as long as any.
+    pub async fn retention(&self, id: NamespaceId) -> Result<Duration, ServiceError> {
+        match self.by_id(id).await {
+            Ok(namespace) => Ok(namespace.retention),
+            Err(ServiceError::NamespaceNotFound { .. }) => Ok(DEFAULT_RETENTION),
+            Err(error) => Err(error),
+        }
     }
 
     /// Past the cache, for who must see the newest.
@@ -215,11 +225,11 @@ impl From<StoredNamespace> for Namespace {
     }
 }
 
-fn initial_record(name: &str, retention_seconds: i64, cluster: &str) -> record::Namespace {
+fn initial_record(name: &str, retention_seconds: u32, cluster: &str) -> record::Namespace {
     record::Namespace {
         name: name.to_owned(),
         state: NamespaceState::Registered.into(),
-        retention: Some(prost_types::Duration { seconds: retention_seconds, nanos: 0 }),
+        retention: Some(prost_types::Duration { seconds: retention_seconds.into(), nanos: 0 }),
         history_archival_state: ArchivalState::Disabled.into(),
         visibility_archival_state: ArchivalState::Disabled.into(),
         active_cluster: cluster.to_owned(),

@@ -22,6 +22,7 @@ use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, RunId};
 use crate::input::{RequestCancel, Sender, Terminate};
 use crate::next_run::{self, Follow};
+use crate::retry;
 use crate::state::{ExecutionState, Status};
 use crate::tasks::{TimerTask, TransferTask};
 use crate::time::Timestamp;
@@ -76,6 +77,18 @@ pub(crate) fn terminate_by_server(draft: &mut Draft, reason: String) {
     record_terminated(draft, Terminate { reason, details: None, identity, first_run_id, links, sender });
 }
 
+/// Asks for the run to be deleted; one that is open is terminated first.
+pub(crate) fn delete(draft: &mut Draft) -> Outcome {
+    if draft.state.is_running() {
+        terminate_by_server(draft, "Delete workflow execution".to_owned());
+    }
+    draft.transfer(TransferTask::Delete { version: draft.state.last_version() });
+    Outcome::Changed(Reply::Done)
+}
+
+/// Runs that close together are not deleted all at once.
+const RETENTION_SPREAD: Duration = Duration::from_secs(30 * 60);
+
 fn record_terminated(draft: &mut Draft, request: Terminate) {
     interrupt(draft);
     let what = Attributes::WorkflowExecutionTerminatedEventAttributes(WorkflowExecutionTerminatedEventAttributes {
@@ -113,12 +126,16 @@ pub(crate) fn check_sender(state: &ExecutionState, sender: Option<&Sender>) -> R
 
 /// What must be done once a run is over, however it ended.
 pub(crate) fn follow_up(draft: &mut Draft) {
-    let closed = draft.state.closed.as_ref().expect("only a closed run is followed up");
+    let closed = draft.state.closed.clone().expect("only a closed run is followed up");
+    let version = draft.state.last_version();
     // If another run follows, it is that one's end which the parent waits for.
     let reports_to_parent = draft.state.started.parent.is_some() && closed.new_run_id.is_none();
     if reports_to_parent || !draft.state.children.is_empty() {
-        let version = draft.state.last_version();
         draft.transfer(TransferTask::Close { version });
+    }
+    if !draft.is_to_be_deleted() {
+        let retention = draft.facts.retention + retry::spread(RETENTION_SPREAD, draft.state.key.run_id);
+        draft.timer(closed.at + retention, TimerTask::Retention { version });
     }
 }
 

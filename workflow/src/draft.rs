@@ -137,6 +137,11 @@ impl<'a> Draft<'a> {
         self.tasks.push(Task::Timer { fires_at, task });
     }
 
+    /// The run is to go at once.
+    pub(crate) fn is_to_be_deleted(&self) -> bool {
+        self.tasks.iter().any(|task| matches!(task, Task::Transfer(TransferTask::Delete { .. })))
+    }
+
     /// Gives birth to the run that follows this one, in the same commit.
     pub(crate) fn continue_in(&mut self, new_run: Box<Transition>) {
         assert!(self.new_run.is_none(), "one run follows another");

@@ -23,6 +23,8 @@ pub enum Input {
     Signal(Signal),
     RequestCancel(RequestCancel),
     Terminate(Terminate),
+    /// The run is to go, all of it: once it is closed, by force if need be.
+    Delete,
     StartWorkflowTask(StartWorkflowTask),
     CompleteWorkflowTask(Box<CompleteWorkflowTask>),
     FailWorkflowTask(FailWorkflowTask),

@@ -179,6 +179,10 @@ pub(crate) fn workflow_task_delay(attempt: i32, interval_max: Duration, run_id: 
     }
     let factor = 2_f64.powi(attempt - ATTEMPTS_WITHOUT_DELAY - 1);
     let interval = scaled(INITIAL, factor).min(interval_max);
-    let spread = (run_id.0.as_u128() % 1000) as f64 / 1000.0;
-    interval.mul_f64(0.8 + 0.2 * spread)
+    interval.mul_f64(0.8) + spread(interval.mul_f64(0.2), run_id)
+}
+
+/// A part of a span, always the same for a run: nothing here draws random numbers.
+pub(crate) fn spread(span: Duration, run_id: RunId) -> Duration {
+    span.mul_f64((run_id.0.as_u128() % 1000) as f64 / 1000.0)
 }

@@ -46,6 +46,10 @@ pub enum TransferTask {
     Close {
         version: i64,
     },
+    /// Delete the run, all of it; it is closed.
+    Delete {
+        version: i64,
+    },
 }
 
 /// The task goes to the sticky queue first; after this long without a worker it falls back.
@@ -92,6 +96,10 @@ pub enum TimerTask {
         version: i64,
     },
     ExecutionTimeout {
+        version: i64,
+    },
+    /// The run was closed for as long as its namespace keeps runs: it is deleted.
+    Retention {
         version: i64,
     },
 }

@@ -28,6 +28,8 @@ pub struct Facts {
     pub failover_version: i64,
     /// For a run that this transition may have to give birth to.
     pub new_run_id: RunId,
+    /// How long the namespace keeps a run that closes now.
+    pub retention: Duration,
     pub limits: Limits,
 }
 
@@ -275,6 +277,7 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
         Input::RequestCancel(request) => close::request_cancel(&mut draft, request)?,
         Input::Due(task) => due(&mut draft, task),
         Input::Terminate(request) => close::terminate(&mut draft, request)?,
+        Input::Delete => close::delete(&mut draft),
         Input::StartWorkflowTask(input) => workflow_task_attempt::start(&mut draft, input)?,
         Input::CompleteWorkflowTask(input) => {
             return workflow_task_attempt::complete(state, *input, facts).map(Decision::Changed);
@@ -312,7 +315,7 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
     }
     match input {
         // A repeated signal, a cancel request and a late timer find that there is nothing to do.
-        Input::Signal(_) | Input::RequestCancel(_) | Input::Due(_) => Ok(()),
+        Input::Signal(_) | Input::RequestCancel(_) | Input::Due(_) | Input::Delete => Ok(()),
         Input::CompleteWorkflowTask(_) => Err(Rejection::WorkflowTaskNotFound),
         Input::Terminate(_)
         | Input::StartWorkflowTask(_)
@@ -353,6 +356,8 @@ fn due(draft: &mut Draft, task: TimerTask) -> Outcome {
         TimerTask::FirstWorkflowTask { .. } => workflow_task_attempt::begin(draft),
         TimerTask::RunTimeout { .. } => close::time_out_run(draft),
         TimerTask::ExecutionTimeout { .. } => close::time_out_execution(draft),
+        // It is deleted, which is no transition, and only once it is closed.
+        TimerTask::Retention { .. } => Outcome::Unchanged(Reply::Done),
     }
 }
 

@@ -20,6 +20,7 @@ mod nexus;
 
 /// The stores on one engine, and what keeps it alive.
 struct Bench {
+    engine: Arc<dyn Engine>,
     stores: Stores,
     _directory: Option<TempDir>,
 }
@@ -29,9 +30,10 @@ fn benches() -> Vec<Bench> {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { durability: Durability::None, cache_bytes: 1 << 20 };
     let embedded: Arc<dyn Engine> = Embedded::open(directory.path(), options).unwrap();
+    let model: Arc<dyn Engine> = Model::new();
     vec![
-        Bench { stores: Stores::new(Model::new()), _directory: None },
-        Bench { stores: Stores::new(embedded), _directory: Some(directory) },
+        Bench { engine: Arc::clone(&model), stores: Stores::new(model), _directory: None },
+        Bench { engine: Arc::clone(&embedded), stores: Stores::new(embedded), _directory: Some(directory) },
     ]
 }
 

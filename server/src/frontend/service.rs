@@ -111,6 +111,13 @@ impl WorkflowService for Frontend {
         answer("TerminateWorkflowExecution", signal::terminate(self, request.into())).await
     }
 
+    async fn delete_workflow_execution(
+        &self,
+        request: Request<DeleteWorkflowExecutionRequest>,
+    ) -> Answer<DeleteWorkflowExecutionResponse> {
+        answer("DeleteWorkflowExecution", signal::delete(self, request.into())).await
+    }
+
     async fn get_workflow_execution_history(
         &self,
         request: Request<GetWorkflowExecutionHistoryRequest>,

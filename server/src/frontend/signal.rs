@@ -1,4 +1,4 @@
-//! What clients tell a run from outside: signals, cancellation, termination.
+//! What clients tell a run from outside: signals, cancellation, termination, deletion.
 
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -55,6 +55,20 @@ pub(super) async fn terminate(
     };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.terminate_workflow_execution(ask.clone()).await
+    })
+    .await
+}
+
+pub(super) async fn delete(
+    frontend: &Frontend,
+    call: Call<public::DeleteWorkflowExecutionRequest>,
+) -> Result<public::DeleteWorkflowExecutionResponse, ServiceError> {
+    let namespace = frontend.enter(&call.request.namespace).await?;
+    validate::execution(call.request.workflow_execution.as_ref())?;
+    let namespace_id = namespace.id.to_string();
+    let ask = request::DeleteWorkflowExecutionRequest { namespace_id, request: Some(call.request) };
+    patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.delete_workflow_execution(ask.clone()).await
     })
     .await
 }

@@ -28,6 +28,15 @@ pub(crate) struct Execution {
     /// The submission that brought it to this state; whoever tells of the state first waits for its commit.
     pub(crate) submitted: u64,
     pub(crate) recent: RecentEvents,
+    /// By the submission; the store may still have it.
+    pub(crate) is_deleted: bool,
+}
+
+impl Execution {
+    /// From here on nobody finds the run any more.
+    pub(crate) fn delete(&mut self, submitted: u64) {
+        *self = Self { submitted, is_deleted: true, ..Self::default() };
+    }
 }
 
 /// The newest run of a workflow id.
@@ -61,6 +70,11 @@ impl CurrentSlot {
     /// What a decision made of it. Always newer than what the store tells.
     pub(crate) fn set(&self, run: CurrentRun) {
         *self.known.lock().expect("nobody panics while holding it") = Known::Run(run);
+    }
+
+    /// The newest run is deleted, and the ones before it do not take its place.
+    pub(crate) fn forget(&self) {
+        *self.known.lock().expect("nobody panics while holding it") = Known::Absent;
     }
 
     /// What the store told, unless a decision was quicker.
@@ -114,6 +128,11 @@ impl Slots {
     pub(crate) fn keep(&self, key: &ExecutionKey, slot: &Arc<Slot>, bytes: usize) {
         slot.weight.store(u32::try_from(bytes).unwrap_or(u32::MAX), Ordering::Relaxed);
         self.hot.cache.insert((self.generation, key.clone()), Arc::clone(slot));
+    }
+
+    /// Lets go of a slot; whoever still holds it goes on with it.
+    pub(crate) fn forget(&self, key: &ExecutionKey) {
+        self.hot.cache.invalidate(&(self.generation, key.clone()));
     }
 
     /// Keeps a slot that was only read; its weight was set when it was last changed, or is that of a small run.

@@ -41,6 +41,14 @@ pub(crate) const LEASE_AGE_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Submission {
     pub(crate) runs: Vec<RunCommit>,
     pub(crate) current: Option<CurrentCommit>,
+    pub(crate) deleted: Option<DeletedRun>,
+}
+
+/// A run of which no row is to stay.
+pub(crate) struct DeletedRun {
+    /// Held like that of a run that changes.
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) key: ExecutionKey,
 }
 
 pub(crate) struct RunCommit {
@@ -57,6 +65,13 @@ pub(crate) struct CurrentCommit {
     /// Held like a run's slot.
     pub(crate) slot: Arc<CurrentSlot>,
     pub(crate) write: CurrentWrite,
+}
+
+impl Submission {
+    fn keys(&self) -> impl Iterator<Item = &ExecutionKey> {
+        let changed = self.runs.iter().map(|run| &run.write.state.key);
+        changed.chain(self.deleted.as_ref().map(|deleted| &deleted.key))
+    }
 }
 
 /// Why a shard stopped committing.
@@ -177,7 +192,7 @@ pub(crate) struct CommitLoop {
 }
 
 /// What a commit keeps in memory until it is durable.
-type Held = (Arc<Slot>, Option<Arc<CurrentSlot>>);
+type Held = (Vec<Arc<Slot>>, Option<Arc<CurrentSlot>>);
 
 /// Submissions that go into one batch.
 struct Gathered {
@@ -268,7 +283,7 @@ impl CommitLoop {
         Gathered { submissions, is_last }
     }
 
-    /// Makes the submissions durable and sets their tasks going. Returns the runs whose history grew.
+    /// Makes the submissions durable and sets their tasks going. Returns the runs that changed.
     async fn commit(&mut self, gathered: Gathered) -> Result<Vec<ExecutionKey>, Closed> {
         let Gathered { mut submissions, is_last } = gathered;
         if self.ids.is_running_out(self.range_id) {
@@ -279,8 +294,7 @@ impl CommitLoop {
             let appended = append.await.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())));
             appended.map_err(|error| Closed::GivenUp(error.to_string()))?;
         }
-        let runs =
-            submissions.iter().flat_map(|submission| &submission.runs).map(|run| run.write.state.key.clone()).collect();
+        let runs = submissions.iter().flat_map(Submission::keys).cloned().collect();
         let is_asked_for = !submissions.is_empty();
         let (mut commit, held) = self.prepare(submissions, is_last);
         if commit.is_empty() && !is_asked_for {
@@ -308,13 +322,19 @@ impl CommitLoop {
                 commit.current.push(current.write);
                 current.slot
             });
+            let mut slots = Vec::with_capacity(submission.runs.len() + 1);
             for run in submission.runs {
                 for task in run.tasks {
                     self.enqueue(&mut commit, &run.write.state.key, task);
                 }
                 commit.runs.push(run.write);
-                held.push((run.slot, current.clone()));
+                slots.push(run.slot);
             }
+            if let Some(deleted) = submission.deleted {
+                commit.deleted_runs.push(deleted.key);
+                slots.push(deleted.slot);
+            }
+            held.push((slots, current));
         }
         (commit, held)
     }

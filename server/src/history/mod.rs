@@ -8,6 +8,7 @@ mod identity;
 mod cache;
 mod transact;
 mod start;
+mod delete;
 mod committer;
 mod events;
 mod waiters;

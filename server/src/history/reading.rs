@@ -64,7 +64,8 @@ impl Shard {
         }
         let mut next = Some(Cursor::from(from));
         while let Some(from) = next {
-            let read = self.stores.history.read(&state.branch, from, to, PAGE_NODES).await?;
+            let read = self.stores.history.read(&state.branch, from, to, PAGE_NODES).await;
+            let read = self.unless_deleted(&state.key, read).await?;
             let has_room = read.nodes.iter().all(|node| page.push(&node.events));
             next = read.next.filter(|_| has_room);
         }
@@ -81,7 +82,8 @@ impl Shard {
         if let Some(batch) = slot.execution.lock().await.recent.batch(first) {
             return Ok(batch);
         }
-        let node = self.stores.history.read_node(&state.branch, first).await?;
+        let node = self.stores.history.read_node(&state.branch, first).await;
+        let node = self.unless_deleted(&state.key, node).await?;
         Ok(Arc::new(node.events))
     }
 
@@ -194,7 +196,8 @@ impl Shard {
         let mut bytes = 0;
         let mut before = (end > EventId::FIRST).then_some(Cursor::from(end));
         while let Some(cursor) = before {
-            let page = self.stores.history.read_reverse(&state.branch, cursor, EventId::FIRST, PAGE_NODES).await?;
+            let page = self.stores.history.read_reverse(&state.branch, cursor, EventId::FIRST, PAGE_NODES).await;
+            let page = self.unless_deleted(&state.key, page).await?;
             for event in page.nodes.into_iter().flat_map(|node| node.events.into_iter().rev()) {
                 if !events.is_empty() && (events.len() >= events_max || bytes >= PAGE_BYTES_MAX) {
                     return Ok(events);

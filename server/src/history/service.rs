@@ -166,6 +166,15 @@ impl Service {
         Ok(public::TerminateWorkflowExecutionResponse::default())
     }
 
+    pub async fn delete_workflow_execution(
+        &self,
+        request: request::DeleteWorkflowExecutionRequest,
+    ) -> Result<public::DeleteWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        self.transact(&Target::new(namespace_id, request.workflow_execution)?, Input::Delete).await?;
+        Ok(public::DeleteWorkflowExecutionResponse {})
+    }
+
     pub async fn describe_workflow_execution(
         &self,
         request: request::DescribeWorkflowExecutionRequest,

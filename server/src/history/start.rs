@@ -77,9 +77,10 @@ impl Shard {
         current_slot: &CurrentSlot,
         request: &StartRequest,
     ) -> Result<StartedRun, ServiceError> {
+        let retention = self.retention(request.namespace_id).await?;
         for _ in 0..TRIES_MAX {
             let current = self.current_run(current_slot, request).await?;
-            let created = match decide_start(current.as_ref(), request.policy(), &self.facts()) {
+            let created = match decide_start(current.as_ref(), request.policy(), &self.facts(retention)) {
                 StartDecision::Create => self.create(request, None).await?,
                 StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await?,
                 StartDecision::SameRequest(run_id) => {
@@ -140,8 +141,9 @@ impl Shard {
         request: &StartRequest,
         replaced: Option<RunId>,
     ) -> Result<Option<StartedRun>, ServiceError> {
+        let retention = self.retention(request.namespace_id).await?;
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
-        let facts = self.facts();
+        let facts = self.facts(retention);
         let key = request.key(facts.new_run_id);
         let next = workflow::start(key.clone(), request.start.clone(), None, &facts)?;
 

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use persistence::error::StoreError;
 use persistence::stores::executions::{CurrentWrite, RunWrite};
@@ -10,7 +11,8 @@ use prost::Message;
 use thiserror::Error;
 use tracing::error;
 use workflow::{
-    CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Limits, Rejection, Reply, Transition,
+    CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply,
+    Transition,
 };
 
 use super::cache::{CurrentSlot, Execution, Slot};
@@ -32,6 +34,8 @@ pub(crate) enum TransactError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Closed(#[from] Closed),
+    #[error("cannot read the namespace: {0}")]
+    Namespace(ServiceError),
     /// Our bug, met by one input of one run; the shard and its other runs go on.
     #[error("an internal invariant was broken")]
     Panicked,
@@ -41,13 +45,14 @@ impl Shard {
     /// Lets something happen to a run.
     pub(crate) async fn transact(&self, key: &ExecutionKey, input: Input) -> Result<Reply, TransactError> {
         let is_timer = matches!(input, Input::Due(_));
+        let retention = self.retention(key.namespace_id).await?;
         let permit = self.committer.reserve().await?;
         let slot = self.slots.run(key);
         let (submitted, outcome) = {
             // Held for the decision only, not for the commit: the next transition of this run may join the same batch.
             let mut execution = slot.execution.lock().await;
             let current = self.load(key, &mut execution).await?;
-            match self.decide(&current, input)? {
+            match self.decide(&current, input, &self.facts(retention))? {
                 Ok(Decision::Changed(next)) => {
                     let (reply, kept) = self.keep(&slot, &mut execution, *next);
                     execution.submitted = self.submit(permit, kept);
@@ -90,6 +95,10 @@ impl Shard {
         if let Some(state) = &execution.state {
             return Ok(Arc::clone(state));
         }
+        if execution.is_deleted {
+            self.committer.durable(execution.submitted).await?;
+            return Err(TransactError::NotFound(key.clone()));
+        }
         let loaded = self.stores.executions.load_run(self.id, key).await?;
         let state = Arc::new(loaded.ok_or_else(|| TransactError::NotFound(key.clone()))?);
         execution.state = Some(Arc::clone(&state));
@@ -97,10 +106,14 @@ impl Shard {
     }
 
     /// Asks the core. A panic there is our bug: it costs this one request, and the state stays what it was.
-    fn decide(&self, state: &ExecutionState, input: Input) -> Result<Result<Decision, Rejection>, TransactError> {
-        let facts = self.facts();
+    fn decide(
+        &self,
+        state: &ExecutionState,
+        input: Input,
+        facts: &Facts,
+    ) -> Result<Result<Decision, Rejection>, TransactError> {
         let decide = || {
-            let decision = workflow::transition(state, input, &facts);
+            let decision = workflow::transition(state, input, facts);
             if let (true, Ok(Decision::Changed(next))) = (cfg!(debug_assertions), &decision) {
                 next.state.check();
             }
@@ -112,8 +125,18 @@ impl Shard {
         })
     }
 
-    pub(super) fn facts(&self) -> Facts {
-        Facts { now: self.env.now(), failover_version: 0, new_run_id: self.new_run_id(), limits: Limits::default() }
+    pub(super) fn facts(&self, retention: Duration) -> Facts {
+        Facts {
+            now: self.env.now(),
+            failover_version: 0,
+            new_run_id: self.new_run_id(),
+            retention,
+            limits: Limits::default(),
+        }
+    }
+
+    pub(super) async fn retention(&self, namespace_id: NamespaceId) -> Result<Duration, TransactError> {
+        self.namespaces.retention(namespace_id).await.map_err(TransactError::Namespace)
     }
 
     /// Makes a transition the run's state in memory, and what must be committed for it.
@@ -121,7 +144,8 @@ impl Shard {
         let new_run = next.new_run.take();
         let reply = std::mem::replace(&mut next.reply, Reply::Done);
         let key = next.state.key.clone();
-        let mut current = (!next.state.is_running()).then(|| current_run(&next.state));
+        let closes = !next.state.is_running() && execution.state.as_ref().is_some_and(|state| state.is_running());
+        let mut current = closes.then(|| current_run(&next.state));
         let mut runs = vec![self.keep_one(slot, execution, next)];
         let mut newborn = None;
         if let Some(next) = new_run {
@@ -150,7 +174,7 @@ impl Shard {
         });
         // Held until its number is known: once submitted, the run's first task may come for it at any moment.
         let mut born = newborn.as_deref().map(unknown_to_others);
-        let submitted = self.committer.submit(permit, Submission { runs, current: commit });
+        let submitted = self.committer.submit(permit, Submission { runs, current: commit, deleted: None });
         if let Some(born) = &mut born {
             born.submitted = submitted;
         }
@@ -252,6 +276,7 @@ impl From<TransactError> for ServiceError {
             TransactError::Rejected(rejection) => rejection.into(),
             TransactError::NotFound(_) => Self::NotFound(error.to_string()),
             TransactError::Store(error) => error.into(),
+            TransactError::Namespace(error) => error,
             // Worth another try: nothing was applied, or a repeated request finds that it was.
             TransactError::Closed(_) => Self::Unavailable(error.to_string()),
             TransactError::Panicked => Self::Internal(error.to_string()),

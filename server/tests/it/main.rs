@@ -6,4 +6,5 @@ mod by_hand;
 mod history;
 mod activities;
 mod queries;
+mod deletion;
 mod simulation;

@@ -3,10 +3,13 @@
 use proto::temporal::api::enums::v1::RetryState;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use uuid::Uuid;
-use workflow::{Input, Rejection, Reply, RequestCancel, RunId, Status, Terminate, TimerTask, WorkflowTask};
+use workflow::{
+    Input, Rejection, Reply, RequestCancel, RunId, Start, Status, Terminate, TimerTask, TransferTask, WorkflowTask,
+};
 
 use crate::run::{
-    Run, SECOND, cancel_workflow, complete_workflow, fail_workflow, failure, plain_start, schedule_activity,
+    Run, SECOND, cancel_workflow, complete_workflow, continue_as_new, fail_workflow, failure, plain_start,
+    schedule_activity,
 };
 
 fn request_cancel(request_id: &str) -> Input {
@@ -116,4 +119,42 @@ fn a_closed_run_hears_nothing_any_more() {
     let answer = run.input(Input::CompleteWorkflowTask(Box::new(completion))).unwrap_err();
     assert_eq!(answer, Rejection::WorkflowTaskNotFound);
     assert_eq!(run.history_from(7), Vec::<String>::new());
+}
+
+/// The moment from which on a run is kept no more.
+fn kept_until(run: &Run) -> Option<workflow::Timestamp> {
+    let mut timers = run.timers().into_iter();
+    timers.find(|(_, task)| matches!(task, TimerTask::Retention { .. })).map(|(at, _)| at)
+}
+
+#[test]
+fn a_run_is_kept_for_a_while_once_it_is_closed_however_that_came() {
+    let mut timed_out = Run::started_as(Start { run_timeout: Some(60 * SECOND), ..plain_start() });
+    timed_out.later(60 * SECOND).input(Input::Due(TimerTask::RunTimeout { version: 7 })).unwrap();
+    let mut terminated = Run::working();
+    terminated.terminate().unwrap();
+    let continued = Run::after(vec![continue_as_new(Default::default())]);
+    for run in [Run::after(vec![complete_workflow()]), timed_out, terminated, continued] {
+        let closed_at = run.state.closed.as_ref().unwrap().at;
+        let until = kept_until(&run).unwrap();
+        assert!(until >= closed_at + run.facts.retention, "never early");
+        assert!(until < closed_at + run.facts.retention + 30 * 60 * SECOND, "nor much later");
+    }
+    assert_eq!(kept_until(&Run::idle()), None, "an open run is kept");
+}
+
+#[test]
+fn a_run_that_is_to_go_is_closed_and_deleted() {
+    let mut open = Run::working();
+    open.input(Input::Delete).unwrap();
+    assert_eq!(open.history_from(4), ["WorkflowTaskFailed", "WorkflowExecutionTerminated"]);
+    let Attributes::WorkflowExecutionTerminatedEventAttributes(end) = open.event(5) else { panic!("not terminated") };
+    assert_eq!((end.reason.as_str(), end.identity.as_str()), ("Delete workflow execution", "history-service"));
+    assert_eq!(kept_until(&open), None, "it goes at once");
+    let mut closed = Run::after(vec![complete_workflow()]);
+    closed.input(Input::Delete).unwrap();
+    assert_eq!(closed.history_from(6), Vec::<String>::new());
+    for run in [open, closed] {
+        assert_eq!(run.transfers().last(), Some(&&TransferTask::Delete { version: 7 }));
+    }
 }

@@ -65,6 +65,7 @@ pub(crate) fn facts() -> Facts {
         now: Timestamp(1_700_000_000_000_000_000),
         failover_version: 7,
         new_run_id: RunId(Uuid::from_u128(2)),
+        retention: Duration::from_secs(24 * 60 * 60),
         limits: Limits::default(),
     }
 }

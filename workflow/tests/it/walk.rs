@@ -187,6 +187,7 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         17 if chance(random, 2) => operate_on_activity(random, run),
         17 => heartbeat(random, run),
         18 if chance(random, 8) => terminate(),
+        18 if chance(random, 8) => Input::Delete,
         18 => Input::ResetSticky,
         19 => others::any_answer(random, run),
         _ => request_cancel(random),

@@ -1,9 +1,12 @@
 //! The tree of a history: forking branches, and deleting what no branch needs any more.
+//!
+//! A branch has the id of its run. The partition of a forked run's own id says in which tree its branch is, so that it
+//! is found even when the run's state is gone.
 
 use std::ops::Bound;
 
 use uuid::Uuid;
-use workflow::{Branch, BranchRange, EventId};
+use workflow::{Branch, BranchRange, EventId, RunId};
 
 use super::{HistoryStore, StoredNode, partition};
 use crate::engine::{Batch, KeyRange, Partition, Row, Slice};
@@ -19,18 +22,31 @@ const TREE_PAGE: usize = 256;
 const TRIM_PAGE: usize = 64;
 
 impl HistoryStore {
-    /// Makes a branch that shares all events before `at` with its source. Doing it again changes nothing.
+    /// Makes a run's branch that shares all events before `at` with its source. Doing it again changes nothing.
     ///
     /// The tree is written only now: a history with one branch has none, and needs none to be deleted.
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub async fn fork(&self, source: &Branch, at: EventId, new_branch_id: Uuid) -> Result<Branch, StoreError> {
-        let branch = forked(source, at, new_branch_id);
+    pub async fn fork(&self, source: &Branch, at: EventId, run_id: RunId) -> Result<Branch, StoreError> {
+        let branch = forked(source, at, run_id.0);
+        let mut place = Batch::new(tree_partition(run_id.0));
+        place.puts.push(tree_row(&branch));
+        self.engine.write(place).await?;
         let mut batch = Batch::new(tree_partition(source.tree_id));
         batch.puts.extend([tree_row(source), tree_row(&branch)]);
         self.engine.write(batch).await?;
         Ok(branch)
+    }
+
+    /// The branch of a run of which nothing else is known: it was forked from another one, or is a tree of its own.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn branch_of(&self, run_id: RunId) -> Result<Branch, StoreError> {
+        let known = self.branches(run_id.0).await?;
+        let own = known.into_iter().find(|branch| branch.branch_id == run_id.0);
+        Ok(own.unwrap_or_else(|| Branch::root(run_id)))
     }
 
     /// All branches of a history that was forked; none if it never was.
@@ -71,11 +87,18 @@ impl HistoryStore {
         }
         // Last, because without its row nobody would know that the nodes are to go.
         if is_forked {
-            let mut tree = Batch::new(tree_partition(branch.tree_id));
-            tree.deletes.push(vec![Value::Uuid(branch.branch_id)]);
-            self.engine.write(tree).await?;
+            self.forget(branch.tree_id, branch.branch_id).await?;
+        }
+        if branch.tree_id != branch.branch_id {
+            self.forget(branch.branch_id, branch.branch_id).await?;
         }
         Ok(())
+    }
+
+    async fn forget(&self, tree_id: Uuid, branch_id: Uuid) -> Result<(), StoreError> {
+        let mut tree = Batch::new(tree_partition(tree_id));
+        tree.deletes.push(vec![Value::Uuid(branch_id)]);
+        self.engine.write(tree).await.map(|_| ())
     }
 
     /// Deletes orphans at the end of a branch: nodes that start at or after the committed next event id, and were

@@ -60,6 +60,9 @@ pub(crate) fn encode_transfer(queued: &QueuedTask<TransferTask>) -> record::Tran
         TransferTask::Close { version } => {
             record::transfer_task::Task::Close(record::TransferClose { version: *version })
         }
+        TransferTask::Delete { version } => {
+            record::transfer_task::Task::Delete(record::TransferDelete { version: *version })
+        }
     };
     record::TransferTask { task_id: *task_id, key: Some(encode_key(key)), task: Some(task) }
 }
@@ -90,9 +93,7 @@ pub(crate) fn decode_transfer(queued: record::TransferTask) -> Decoded<QueuedTas
             TransferTask::ExternalCancel { initiated_event_id: EventId(task.initiated_event_id), version: task.version }
         }
         record::transfer_task::Task::Close(task) => TransferTask::Close { version: task.version },
-        record::transfer_task::Task::Delete(_) => {
-            return Err(Malformed::new("a transfer task of a kind that nothing writes yet".to_owned()));
-        }
+        record::transfer_task::Task::Delete(task) => TransferTask::Delete { version: task.version },
     };
     Ok(QueuedTask { task_id: queued.task_id, key: decode_key(queued.key)?, task })
 }
@@ -133,6 +134,7 @@ pub(crate) fn encode_timer_task(key: &ExecutionKey, task: &TimerTask) -> record:
         TimerTask::FirstWorkflowTask { version } => (TimerTaskKind::FirstWorkflowTask, RUN, 0, version),
         TimerTask::RunTimeout { version } => (TimerTaskKind::RunTimeout, RUN, 0, version),
         TimerTask::ExecutionTimeout { version } => (TimerTaskKind::ExecutionTimeout, RUN, 0, version),
+        TimerTask::Retention { version } => (TimerTaskKind::Retention, RUN, 0, version),
     };
     record::TimerTask {
         key: Some(encode_key(key)),
@@ -148,7 +150,7 @@ pub(crate) fn decode_timer_task(task: record::TimerTask) -> Decoded<(ExecutionKe
     let (kind, event_id, attempt, version) = (task.kind(), EventId(task.event_id), task.attempt, task.version);
     let scheduled_event_id = event_id;
     let decoded = match kind {
-        TimerTaskKind::Unspecified | TimerTaskKind::Retention => {
+        TimerTaskKind::Unspecified => {
             return Err(Malformed::new(format!("timer task of unknown kind {}", task.kind)));
         }
         TimerTaskKind::UserTimer => TimerTask::UserTimer { started_event_id: event_id, version },
@@ -165,6 +167,7 @@ pub(crate) fn decode_timer_task(task: record::TimerTask) -> Decoded<(ExecutionKe
         TimerTaskKind::FirstWorkflowTask => TimerTask::FirstWorkflowTask { version },
         TimerTaskKind::RunTimeout => TimerTask::RunTimeout { version },
         TimerTaskKind::ExecutionTimeout => TimerTask::ExecutionTimeout { version },
+        TimerTaskKind::Retention => TimerTask::Retention { version },
     };
     Ok((decode_key(task.key)?, decoded))
 }

@@ -250,6 +250,7 @@ fn transfer(sampler: &mut Sampler, task_id: i64) -> QueuedTask<TransferTask> {
         2 => TransferTask::ExternalSignal { initiated_event_id, version },
         3 => TransferTask::ExternalCancel { initiated_event_id, version },
         4 => TransferTask::Close { version },
+        5 => TransferTask::Delete { version },
         _ => TransferTask::WorkflowTask { task_queue, sticky, scheduled_event_id, attempt, version },
     };
     QueuedTask { task_id, key: sampler.key(), task }
@@ -289,6 +290,7 @@ fn timers(sampler: &mut Sampler) -> Vec<QueuedTimer> {
         TimerTask::FirstWorkflowTask { version },
         TimerTask::RunTimeout { version },
         TimerTask::ExecutionTimeout { version },
+        TimerTask::Retention { version },
     ];
     let queued = |(task_id, task)| QueuedTask { task_id, key: sampler.key(), task };
     // Two fire at the same moment each, the ids descending otherwise: time comes first.

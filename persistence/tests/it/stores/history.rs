@@ -1,18 +1,18 @@
 //! Only what chains is history: orphans, forks of forks, pages of every size.
 
-use persistence::engine::{Batch, Engine, Partition};
+use persistence::engine::{Batch, Engine, KeyRange, Partition, Row, Slice};
 use persistence::error::StoreError;
 use persistence::stores::history::{Cursor, HistoryStore, NewNode, Node};
-use persistence::table::Value;
+use persistence::table::{Table, Value};
 use persistence::tables::{HISTORY_NODE, HISTORY_TREE};
 use proto::temporal::api::history::v1::HistoryEvent;
 use uuid::Uuid;
-use workflow::{Branch, EventId};
+use workflow::{Branch, EventId, RunId};
 
-use super::{benches, on_model};
+use super::{Bench, benches, on_model};
 
 fn root() -> Branch {
-    Branch { tree_id: Uuid::new_v4(), branch_id: Uuid::new_v4(), ancestors: Vec::new() }
+    Branch::root(RunId(Uuid::new_v4()))
 }
 
 fn events(ids: std::ops::Range<i64>, txn_id: i64) -> Vec<HistoryEvent> {
@@ -157,21 +157,21 @@ async fn forks_of_forks_read_as_one_history() {
         let history = &bench.stores.history;
         let trunk = with_orphans(history).await;
         // In the middle of a node, as a reset to a transient workflow task is.
-        let fork = history.fork(&trunk, EventId(6), Uuid::new_v4()).await.unwrap();
+        let fork = history.fork(&trunk, EventId(6), RunId(Uuid::new_v4())).await.unwrap();
         append(history, &fork, 6..9, (20, 40)).await;
         append(history, &fork, 9..11, (40, 41)).await;
         let mut expected = REAL[..5].to_vec();
         expected.extend([(6, 40), (7, 40), (8, 40), (9, 41), (10, 41)]);
         check(history, &fork, &expected).await;
 
-        let fork_of_fork = history.fork(&fork, EventId(9), Uuid::new_v4()).await.unwrap();
+        let fork_of_fork = history.fork(&fork, EventId(9), RunId(Uuid::new_v4())).await.unwrap();
         append(history, &fork_of_fork, 9..10, (40, 50)).await;
         let mut expected = expected[..8].to_vec();
         expected.push((9, 50));
         check(history, &fork_of_fork, &expected).await;
 
         // Forked below the end of its source's own ancestor: the source has no part in it.
-        let low = history.fork(&fork_of_fork, EventId(3), Uuid::new_v4()).await.unwrap();
+        let low = history.fork(&fork_of_fork, EventId(3), RunId(Uuid::new_v4())).await.unwrap();
         assert_eq!(low.ancestors.len(), 1);
         append(history, &low, 3..5, (10, 60)).await;
         check(history, &low, &[(1, 10), (2, 10), (3, 60), (4, 60)]).await;
@@ -231,14 +231,13 @@ async fn trimming_deletes_what_lies_beyond_the_end_and_is_old() {
 #[tokio::test]
 async fn deleting_branches_in_any_order_keeps_what_others_need_and_leaves_nothing_at_last() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-    for order in orders {
-        let (model, stores) = on_model();
-        let history = &stores.history;
+    for (order, bench) in orders.into_iter().flat_map(|order| benches().into_iter().map(move |bench| (order, bench))) {
+        let history = &bench.stores.history;
         let trunk = with_orphans(history).await;
-        let fork = history.fork(&trunk, EventId(6), Uuid::new_v4()).await.unwrap();
+        let fork = history.fork(&trunk, EventId(6), RunId(Uuid::new_v4())).await.unwrap();
         append(history, &fork, 6..9, (20, 40)).await;
         append(history, &fork, 9..11, (40, 41)).await;
-        let fork_of_fork = history.fork(&fork, EventId(9), Uuid::new_v4()).await.unwrap();
+        let fork_of_fork = history.fork(&fork, EventId(9), RunId(Uuid::new_v4())).await.unwrap();
         append(history, &fork_of_fork, 9..10, (40, 50)).await;
         let branches = [(trunk.clone(), 12), (fork, 11), (fork_of_fork, 10)];
         let mut expected = Vec::new();
@@ -254,9 +253,30 @@ async fn deleting_branches_in_any_order_keeps_what_others_need_and_leaves_nothin
                 assert_eq!(read, expected[*kept], "{order:?}: {kept} after {index} is gone");
             }
         }
-        for table in [&HISTORY_NODE, &HISTORY_TREE] {
-            let partition = Partition::new(table, vec![Value::Uuid(trunk.tree_id)]);
-            assert_eq!(model.dump(&partition).1, [], "{order:?}");
+        for (branch, _) in &branches {
+            assert_eq!(rows(&bench, &HISTORY_TREE, branch.branch_id).await, [], "{order:?}");
+        }
+        assert_eq!(rows(&bench, &HISTORY_NODE, trunk.tree_id).await, [], "{order:?}");
+    }
+}
+
+/// All that a partition has.
+async fn rows(bench: &Bench, table: &'static Table, id: Uuid) -> Vec<Row> {
+    let partition = Partition::new(table, vec![Value::Uuid(id)]);
+    bench.engine.read(Slice::new(partition, KeyRange::all(), 100)).await.unwrap().rows
+}
+
+#[tokio::test]
+async fn the_branch_of_a_run_is_found_by_its_id_alone() {
+    for bench in benches() {
+        let history = &bench.stores.history;
+        let trunk = with_orphans(history).await;
+        let (one, other) = (RunId(Uuid::new_v4()), RunId(Uuid::new_v4()));
+        assert_eq!(history.branch_of(RunId(trunk.branch_id)).await.unwrap(), trunk, "never forked");
+        let fork = history.fork(&trunk, EventId(6), one).await.unwrap();
+        let fork_of_fork = history.fork(&fork, EventId(9), other).await.unwrap();
+        for branch in [trunk, fork, fork_of_fork] {
+            assert_eq!(history.branch_of(RunId(branch.branch_id)).await.unwrap(), branch);
         }
     }
 }

@@ -10,7 +10,7 @@ use persistence::stores::queues::QueueKey;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tracing::{error, warn};
-use workflow::{Input, Timestamp};
+use workflow::{Input, TimerTask, Timestamp};
 
 use super::timers::Wanted;
 use super::{Pool, Timer, Transfer, backoff, lock, transfer};
@@ -159,6 +159,9 @@ async fn pause_after(shard: &Shard, error: &StoreError) {
 }
 
 async fn fire(shard: &Shard, timer: &Timer) -> Result<(), ServiceError> {
+    if let TimerTask::Retention { .. } = timer.task {
+        return shard.delete(&timer.key).await;
+    }
     shard.transact(&timer.key, Input::Due(timer.task.clone())).await?;
     Ok(())
 }

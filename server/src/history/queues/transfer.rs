@@ -13,7 +13,13 @@ use crate::history::transact::TransactError;
 use crate::history::worker_tasks::execution_of;
 
 pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -> Result<(), ServiceError> {
-    let state = shard.read(&transfer.key).await?;
+    let state = match shard.read(&transfer.key).await {
+        // A deletion may have broken off: what it left behind is still to go.
+        Err(ServiceError::NotFound(_)) if matches!(transfer.task, TransferTask::Delete { .. }) => {
+            return shard.delete(&transfer.key).await;
+        }
+        state => state?,
+    };
     let origin = Origin { shard, peers, state: &state };
     match &transfer.task {
         TransferTask::WorkflowTask { scheduled_event_id, attempt, .. } => {
@@ -38,6 +44,11 @@ pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -
         TransferTask::ExternalSignal { initiated_event_id, .. } => external::signal(&origin, *initiated_event_id).await,
         TransferTask::ExternalCancel { initiated_event_id, .. } => external::cancel(&origin, *initiated_event_id).await,
         TransferTask::Close { .. } => closed::execute(&origin).await,
+        TransferTask::Delete { .. } => {
+            // Its own task may not have come to that yet, and would find nothing.
+            closed::execute(&origin).await?;
+            shard.delete(&transfer.key).await
+        }
     }
 }
 

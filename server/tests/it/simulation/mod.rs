@@ -9,6 +9,7 @@ mod client;
 mod checker;
 mod races;
 mod poison;
+mod deleting;
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ use super::client::{Sent, pause_after};
 use super::worker;
 
 pub(super) const NAMESPACE_ID: &str = "11111111-2222-4333-8444-555555555555";
-const N_SHARDS: i32 = 2;
+pub(super) const N_SHARDS: i32 = 2;
 const N_WORKERS: usize = 6;
 
 pub(super) struct World {

@@ -1,0 +1,91 @@
+//! Deleting a run: its rows in one commit, then its history. What a crash leaves in between, the queue task that asked for
+//! it finds when it is done again.
+
+use persistence::error::StoreError;
+use persistence::stores::executions::CurrentWrite;
+use workflow::{ExecutionKey, RunId};
+
+use super::committer::{CurrentCommit, DeletedRun, Submission};
+use super::shard::Shard;
+use super::transact::TransactError;
+use crate::errors::ServiceError;
+
+impl Shard {
+    /// Deletes a run that is closed. Doing it again does what is left to do.
+    pub(crate) async fn delete(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
+        let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
+        // Nobody starts or resets this workflow meanwhile, and runs that share history are deleted one by one: so the
+        // last of them sees that nobody needs what they shared.
+        let _one_at_a_time = current_slot.starting.lock().await;
+        if self.delete_rows(key).await? {
+            self.delete_history(key).await?;
+        }
+        Ok(())
+    }
+
+    /// False: the run is open, and stays.
+    async fn delete_rows(&self, key: &ExecutionKey) -> Result<bool, ServiceError> {
+        let permit = self.committer.reserve().await.map_err(TransactError::from)?;
+        let slot = self.slots.run(key);
+        let mut execution = slot.execution.lock().await;
+        match self.load(key, &mut execution).await {
+            Ok(state) if state.is_running() => return Ok(false),
+            Ok(_) => {}
+            Err(TransactError::NotFound(_)) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+        let newest = self.find_current(key.namespace_id, &key.workflow_id).await?;
+        let current = newest.filter(|newest| newest.run_id == key.run_id).map(|_| {
+            let slot = self.slots.current(key.namespace_id, &key.workflow_id);
+            let (namespace_id, workflow_id) = (key.namespace_id, key.workflow_id.clone());
+            CurrentCommit { slot, write: CurrentWrite { namespace_id, workflow_id, run: None } }
+        });
+        if let Some(current) = &current {
+            current.slot.forget();
+        }
+        let deleted = Some(DeletedRun { slot: slot.clone(), key: key.clone() });
+        let submitted = self.committer.submit(permit, Submission { runs: Vec::new(), current, deleted });
+        execution.delete(submitted);
+        drop(execution);
+        self.slots.forget(key);
+        self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        Ok(true)
+    }
+
+    /// Deletes what no other run of the workflow shares. The run's record in a visibility store goes here, too.
+    async fn delete_history(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
+        let history = &self.stores.history;
+        let branch = history.branch_of(key.run_id).await?;
+        for other in history.branches(branch.tree_id).await? {
+            let other_key = ExecutionKey { run_id: RunId(other.branch_id), ..key.clone() };
+            // A reset that broke off before its commit: nobody will ever read what it forked.
+            if other.branch_id != branch.branch_id && !self.exists(&other_key).await? {
+                history.delete(&other).await?;
+            }
+        }
+        history.delete(&branch).await?;
+        Ok(())
+    }
+
+    async fn exists(&self, key: &ExecutionKey) -> Result<bool, ServiceError> {
+        let slot = self.slots.run(key);
+        let mut execution = slot.execution.lock().await;
+        match self.load(key, &mut execution).await {
+            Ok(_) => Ok(true),
+            Err(TransactError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A run may be deleted under a reader's hands: then what is missing of its history is not damaged.
+    pub(super) async fn unless_deleted<T>(
+        &self,
+        key: &ExecutionKey,
+        read: Result<T, StoreError>,
+    ) -> Result<T, ServiceError> {
+        if let Err(StoreError::Corrupt(_)) = &read {
+            self.read(key).await?;
+        }
+        Ok(read?)
+    }
+}
