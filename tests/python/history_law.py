@@ -20,6 +20,9 @@ COMMAND_EVENTS = {
     "timer_started",
     "timer_canceled",
     "marker_recorded",
+    "start_child_workflow_execution_initiated",
+    "signal_external_workflow_execution_initiated",
+    "request_cancel_external_workflow_execution_initiated",
     "workflow_execution_completed",
     "workflow_execution_failed",
     "workflow_execution_canceled",
@@ -62,6 +65,27 @@ class Timer:
 
 
 @dataclass
+class Child:
+    workflow_id: str
+    type: str
+    started_event_id: int = 0
+    first_run_id: str = ""
+    end: str | None = None
+    """How it ended: completed, failed, timed_out, canceled, terminated or not_started."""
+    result: Any = None
+
+
+@dataclass
+class Request:
+    """A signal or a cancel request to another workflow."""
+
+    kind: str
+    workflow_id: str
+    end: str | None = None
+    """What came of it: arrived or failed."""
+
+
+@dataclass
 class WorkflowTask:
     scheduled_event_id: int
     started_event_id: int = 0
@@ -74,6 +98,8 @@ class Record:
     events: list[HistoryEvent] = field(default_factory=list)
     activities: dict[int, Activity] = field(default_factory=dict)
     timers: dict[int, Timer] = field(default_factory=dict)
+    children: dict[int, Child] = field(default_factory=dict)
+    requests: dict[int, Request] = field(default_factory=dict)
     signals: list[tuple[str, Any]] = field(default_factory=list)
     signal_request_ids: list[str] = field(default_factory=list)
     sticky_event_ids: list[int] = field(default_factory=list)
@@ -89,6 +115,10 @@ class Record:
 
     def activity(self, type: str) -> Activity:
         (found,) = [activity for activity in self.activities.values() if activity.type == type]
+        return found
+
+    def child(self, workflow_id: str) -> Child:
+        (found,) = [child for child in self.children.values() if child.workflow_id == workflow_id]
         return found
 
     def activity_results(self) -> list[Any]:
@@ -282,6 +312,76 @@ class _Law:
         self._same("timer id", attributes.timer_id, timer.id)
         timer.end = end
         return timer
+
+    def _on_start_child_workflow_execution_initiated(self, event: HistoryEvent, attributes: Any) -> None:
+        require(bool(attributes.namespace_id), "a child without a namespace")
+        self.record.children[event.event_id] = Child(attributes.workflow_id, attributes.workflow_type.name)
+
+    def _on_start_child_workflow_execution_failed(self, event: HistoryEvent, attributes: Any) -> None:
+        child = self._open_child(attributes)
+        require(not child.started_event_id, "a child fails to start that has started")
+        child.end = "not_started"
+
+    def _on_child_workflow_execution_started(self, event: HistoryEvent, attributes: Any) -> None:
+        child = self._open_child(attributes)
+        require(not child.started_event_id, "a child is started twice")
+        self._same("workflow id", attributes.workflow_execution.workflow_id, child.workflow_id)
+        child.started_event_id = event.event_id
+        child.first_run_id = attributes.workflow_execution.run_id
+
+    def _on_child_workflow_execution_completed(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_child(attributes, "completed").result = decode(attributes.result)
+
+    def _on_child_workflow_execution_failed(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_child(attributes, "failed")
+        require(attributes.HasField("failure"), "no failure")
+
+    def _on_child_workflow_execution_canceled(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_child(attributes, "canceled")
+
+    def _on_child_workflow_execution_timed_out(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_child(attributes, "timed_out")
+
+    def _on_child_workflow_execution_terminated(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_child(attributes, "terminated")
+
+    def _open_child(self, attributes: Any) -> Child:
+        child = self.record.children.get(attributes.initiated_event_id)
+        require(child is not None, f"no child is initiated in event {attributes.initiated_event_id}")
+        require(child.end is None, f"child {child.workflow_id} has {child.end} already")
+        return child
+
+    def _end_child(self, attributes: Any, end: str) -> Child:
+        child = self._open_child(attributes)
+        require(child.started_event_id > 0, "a child ends that was not started")
+        self._same("started event", attributes.started_event_id, child.started_event_id)
+        self._same("workflow id", attributes.workflow_execution.workflow_id, child.workflow_id)
+        child.end = end
+        return child
+
+    def _on_signal_external_workflow_execution_initiated(self, event: HistoryEvent, attributes: Any) -> None:
+        self.record.requests[event.event_id] = Request("signal", attributes.workflow_execution.workflow_id)
+
+    def _on_request_cancel_external_workflow_execution_initiated(self, event: HistoryEvent, attributes: Any) -> None:
+        self.record.requests[event.event_id] = Request("cancel", attributes.workflow_execution.workflow_id)
+
+    def _on_external_workflow_execution_signaled(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_request(attributes, "signal", "arrived")
+
+    def _on_signal_external_workflow_execution_failed(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_request(attributes, "signal", "failed")
+
+    def _on_external_workflow_execution_cancel_requested(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_request(attributes, "cancel", "arrived")
+
+    def _on_request_cancel_external_workflow_execution_failed(self, event: HistoryEvent, attributes: Any) -> None:
+        self._end_request(attributes, "cancel", "failed")
+
+    def _end_request(self, attributes: Any, kind: str, end: str) -> None:
+        request = self.record.requests.get(attributes.initiated_event_id)
+        require(request is not None and request.kind == kind, f"no {kind} is sent in event {attributes.initiated_event_id}")
+        require(request.end is None, f"what came of the {kind} in event {attributes.initiated_event_id} is told twice")
+        request.end = end
 
     def _on_workflow_execution_signaled(self, event: HistoryEvent, attributes: Any) -> None:
         self.record.signals.append((attributes.signal_name, decode(attributes.input)))

@@ -1,4 +1,5 @@
-//! Other workflows: signals and cancel requests that a run sends to them, until it is known what became of each.
+//! Other workflows: signals and cancel requests that a run sends to them, until it is known what became of each. What it
+//! sends to one workflow arrives there in the order of sending: one is on its way at a time.
 
 use proto::temporal::api::command::v1::{
     RequestCancelExternalWorkflowExecutionCommandAttributes, SignalExternalWorkflowExecutionCommandAttributes,
@@ -35,7 +36,9 @@ pub struct ExternalRequest {
     pub version: i64,
     /// The same however often the request is sent.
     pub request_id: String,
+    /// Who is meant.
     pub namespace_id: NamespaceId,
+    pub workflow_id: String,
 }
 
 /// What became of a request to another workflow.
@@ -79,8 +82,7 @@ pub(crate) fn signal(
     };
     let what = Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(what);
     draft.record(Entry { annotation, ..what.into() });
-    let (initiated_event_id, version) = (draft.state.last_event_id(), draft.version());
-    draft.transfer(TransferTask::ExternalSignal { initiated_event_id, version });
+    send_in_turn(draft, draft.state.last_event_id());
     Ok(())
 }
 
@@ -143,8 +145,7 @@ pub(crate) fn request_cancel(
     };
     let what = Attributes::RequestCancelExternalWorkflowExecutionInitiatedEventAttributes(what);
     draft.record(Entry { annotation, ..what.into() });
-    let (initiated_event_id, version) = (draft.state.last_event_id(), draft.version());
-    draft.transfer(TransferTask::ExternalCancel { initiated_event_id, version });
+    send_in_turn(draft, draft.state.last_event_id());
     Ok(())
 }
 
@@ -194,7 +195,7 @@ pub(crate) fn signaled(draft: &mut Draft, answer: ExternalAnswer) -> Outcome {
         workflow_execution: Some(answer.execution),
         control: answer.control,
     };
-    answered(draft, Attributes::ExternalWorkflowExecutionSignaledEventAttributes(what))
+    answered(draft, &request, Attributes::ExternalWorkflowExecutionSignaledEventAttributes(what))
 }
 
 /// The signal can never arrive.
@@ -214,7 +215,7 @@ pub(crate) fn signal_failed(
         initiated_event_id: answer.initiated_event_id.0,
         control: answer.control,
     };
-    answered(draft, Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(what))
+    answered(draft, &request, Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(what))
 }
 
 /// The other workflow has the cancel request.
@@ -226,7 +227,7 @@ pub(crate) fn cancel_requested(draft: &mut Draft, answer: ExternalAnswer) -> Out
         namespace_id: request.namespace_id.to_string(),
         workflow_execution: Some(answer.execution),
     };
-    answered(draft, Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(what))
+    answered(draft, &request, Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(what))
 }
 
 /// The cancel request can never arrive.
@@ -246,17 +247,53 @@ pub(crate) fn cancel_failed(
         initiated_event_id: answer.initiated_event_id.0,
         control: String::new(),
     };
-    answered(draft, Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(what))
+    answered(draft, &request, Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(what))
 }
 
 fn nothing() -> Outcome {
     Outcome::Unchanged(Reply::Done)
 }
 
-fn answered(draft: &mut Draft, what: Attributes) -> Outcome {
+fn answered(draft: &mut Draft, request: &ExternalRequest, what: Attributes) -> Outcome {
     draft.record(what);
+    if let Some(next) = oldest_pending(draft, request) {
+        send(draft, next);
+    }
     workflow_task::ensure(draft);
     Outcome::Changed(Reply::Done)
+}
+
+/// Sends a request that was just recorded, unless it must wait for another one to the same workflow.
+fn send_in_turn(draft: &mut Draft, initiated_event_id: EventId) {
+    let signals = &draft.state.external_signals;
+    let request = signals.get(initiated_event_id.0).or_else(|| draft.state.external_cancels.get(initiated_event_id.0));
+    let request = request.expect("a request that was just recorded is pending");
+    if oldest_pending(draft, request) == Some(initiated_event_id) {
+        send(draft, initiated_event_id);
+    }
+}
+
+fn send(draft: &mut Draft, initiated_event_id: EventId) {
+    let version = draft.version();
+    let is_signal = draft.state.external_signals.get(initiated_event_id.0).is_some();
+    draft.transfer(if is_signal {
+        TransferTask::ExternalSignal { initiated_event_id, version }
+    } else {
+        TransferTask::ExternalCancel { initiated_event_id, version }
+    });
+}
+
+/// Of the pending requests to the workflow that this one goes to, the first that was sent.
+fn oldest_pending(draft: &Draft, like: &ExternalRequest) -> Option<EventId> {
+    let answered: Vec<i64> = draft.waiting().filter_map(answered_request).collect();
+    let is_pending = |(id, request): &(i64, &ExternalRequest)| {
+        request.namespace_id == like.namespace_id && request.workflow_id == like.workflow_id && !answered.contains(id)
+    };
+    // They are in order of sending, each kind for itself.
+    let signal = draft.state.external_signals.iter().find(is_pending);
+    let cancel = draft.state.external_cancels.iter().find(is_pending);
+    let ids = [signal, cancel].into_iter().flatten().map(|(id, _)| EventId(id));
+    ids.min()
 }
 
 /// A pending request: one whose answer is neither recorded nor waiting to be.
@@ -287,7 +324,7 @@ pub(crate) fn apply_signal_initiated(
     initiated: &SignalExternalWorkflowExecutionInitiatedEventAttributes,
     batch_id: EventId,
 ) {
-    let request = request(state, event, &initiated.namespace_id, batch_id);
+    let request = request(state, event, (&initiated.namespace_id, initiated.workflow_execution.as_ref()), batch_id);
     let previous = state.external_signals.insert(event.event_id, request);
     assert!(previous.is_none(), "an event sends one signal");
 }
@@ -298,18 +335,24 @@ pub(crate) fn apply_cancel_initiated(
     initiated: &RequestCancelExternalWorkflowExecutionInitiatedEventAttributes,
     batch_id: EventId,
 ) {
-    let request = request(state, event, &initiated.namespace_id, batch_id);
+    let request = request(state, event, (&initiated.namespace_id, initiated.workflow_execution.as_ref()), batch_id);
     let previous = state.external_cancels.insert(event.event_id, request);
     assert!(previous.is_none(), "an event sends one cancel request");
 }
 
-fn request(state: &ExecutionState, event: &HistoryEvent, namespace_id: &str, batch_id: EventId) -> ExternalRequest {
+fn request(
+    state: &ExecutionState,
+    event: &HistoryEvent,
+    (namespace_id, target): (&str, Option<&WorkflowExecution>),
+    batch_id: EventId,
+) -> ExternalRequest {
     ExternalRequest {
         initiated_event_id: EventId(event.event_id),
         initiated_batch_id: batch_id,
         version: event.version,
         request_id: request_id(state, event),
         namespace_id: NamespaceId(Uuid::parse_str(namespace_id).unwrap_or_default()),
+        workflow_id: target.map(|target| target.workflow_id.clone()).unwrap_or_default(),
     }
 }
 

@@ -1,10 +1,13 @@
 //! End-to-end tests in one binary: a whole node over gRPC, on the embedded store.
 
 mod given;
+mod worker;
 mod frontend;
 mod by_hand;
 mod history;
 mod activities;
 mod queries;
 mod deletion;
+mod children;
+mod external;
 mod simulation;

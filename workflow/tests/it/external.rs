@@ -8,7 +8,7 @@ use proto::temporal::api::enums::v1::{
 };
 use proto::temporal::api::history::v1::history_event::Attributes;
 use uuid::Uuid;
-use workflow::{EventId, Input, Rejection, Reply, TransferTask};
+use workflow::{EventId, Input, Rejection, Reply, Task, TransferTask};
 
 use crate::others::{answer, cancel, cancel_attributes, signal, signal_attributes, start_child};
 use crate::run::{Run, payloads};
@@ -195,4 +195,35 @@ fn answers_wait_for_the_task_in_flight_and_come_once() {
     run.terminate().unwrap();
     let late = run.input(Input::ExternalSignaled(answer(5)));
     assert_eq!(late.unwrap_err(), Rejection::ExecutionClosed);
+}
+
+#[test]
+fn what_is_sent_to_one_workflow_goes_one_after_the_other() {
+    let mut run = Run::working();
+    run.take_tasks();
+    run.complete_task(vec![
+        signal(signal_attributes("other")),
+        cancel(cancel_attributes("other")),
+        signal(signal_attributes("third")),
+        signal(signal_attributes("other")),
+    ]);
+    let sent = |run: &mut Run| -> Vec<i64> {
+        let ids = run.take_tasks().into_iter().filter_map(|task| match task {
+            Task::Transfer(
+                TransferTask::ExternalSignal { initiated_event_id, .. }
+                | TransferTask::ExternalCancel { initiated_event_id, .. },
+            ) => Some(initiated_event_id.0),
+            Task::Transfer(_) | Task::Timer { .. } => None,
+        });
+        ids.collect()
+    };
+    assert_eq!(sent(&mut run), [5, 7], "the third is not held up by the other");
+    run.input(Input::ExternalSignaled(answer(5))).unwrap();
+    assert_eq!(sent(&mut run), [6]);
+    run.start_task();
+    run.input(Input::ExternalCancelRequested(answer(6))).unwrap();
+    assert_eq!(sent(&mut run), [8], "also while the answer waits to be recorded");
+    run.input(Input::ExternalSignaled(answer(8))).unwrap();
+    run.complete_task(vec![signal(signal_attributes("other"))]);
+    assert_eq!(sent(&mut run).len(), 1, "one whose answer waits is not pending any more");
 }

@@ -247,12 +247,20 @@ pub(crate) fn decode_child(id: i64, child: record::Child) -> Decoded<Child> {
 }
 
 pub(crate) fn encode_external(request: &ExternalRequest) -> record::ExternalRequest {
-    let ExternalRequest { initiated_event_id: _, initiated_batch_id, version, request_id, namespace_id } = request;
+    let ExternalRequest {
+        initiated_event_id: _, // the row's id
+        initiated_batch_id,
+        version,
+        request_id,
+        namespace_id,
+        workflow_id,
+    } = request;
     record::ExternalRequest {
         version: *version,
         initiated_batch_id: initiated_batch_id.0,
         request_id: request_id.clone(),
         namespace_id: uuid_bytes(namespace_id.0),
+        workflow_id: workflow_id.clone(),
     }
 }
 
@@ -263,5 +271,6 @@ pub(crate) fn decode_external(id: i64, request: record::ExternalRequest) -> Deco
         version: request.version,
         request_id: request.request_id,
         namespace_id: NamespaceId(uuid(&request.namespace_id, "namespace_id")?),
+        workflow_id: request.workflow_id,
     })
 }

@@ -178,6 +178,7 @@ impl Sampler {
             version: self.number(),
             request_id: self.text(),
             namespace_id: NamespaceId(self.uuid()),
+            workflow_id: self.text(),
         }
     }
 
