@@ -234,6 +234,10 @@ fn a_run_with_children_asks_for_their_policies_when_it_closes() {
     assert!(run.take_tasks().contains(&close_task()));
     assert_eq!(run.state.children.len(), 1, "what is to be done to them must be known");
     let mut run = with_child();
+    run.signal("").unwrap();
+    run.work(vec![crate::run::continue_as_new(Default::default())]);
+    assert!(run.take_tasks().contains(&close_task()), "also if another run follows: the children are not its");
+    let mut run = with_child();
     run.input(Input::ChildClosed(Box::new(closed("parcel", 5, completed())))).unwrap();
     run.work(vec![complete_workflow()]);
     assert!(!run.take_tasks().contains(&close_task()), "nobody needs to hear of it");

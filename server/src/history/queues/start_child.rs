@@ -46,6 +46,8 @@ async fn start(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
         }
         Err(ServiceError::AlreadyStarted { .. }) => FailedCause::WorkflowAlreadyExists,
         Err(ServiceError::NamespaceNotFound { .. }) => FailedCause::NamespaceNotFound,
+        // A run of the same id that is being deleted is soon out of the way. "Not found" would end the task for good.
+        Err(ServiceError::NotFound(message)) => return Err(ServiceError::Unavailable(message)),
         Err(error) => return Err(error),
     };
     #[expect(deprecated, reason = "old workers send what they want to get back")]

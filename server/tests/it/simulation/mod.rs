@@ -10,6 +10,7 @@ mod checker;
 mod races;
 mod poison;
 mod deleting;
+mod families;
 
 use std::time::Duration;
 

@@ -15,6 +15,7 @@ use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 
+use super::families;
 use super::world::{NAMESPACE_ID, Services};
 
 pub(super) const TASK_QUEUE: &str = "simulated";
@@ -106,6 +107,9 @@ pub(super) async fn run_activities(services: Services) {
 }
 
 fn decide(events: &[HistoryEvent]) -> Vec<Command> {
+    if families::is_parent(events) {
+        return families::decide(events);
+    }
     let count = |kind: fn(&Attributes) -> bool| {
         events.iter().filter_map(|event| event.attributes.as_ref()).filter(|a| kind(a)).count()
     };
@@ -125,11 +129,13 @@ fn decide(events: &[HistoryEvent]) -> Vec<Command> {
     if n_signals < n_signals_expected {
         return Vec::new();
     }
+    vec![finish()]
+}
+
+pub(super) fn finish() -> Command {
     let attributes = CompleteWorkflowExecutionCommandAttributes { result: Some(text("done")) };
-    vec![command(
-        CommandType::CompleteWorkflowExecution,
-        CommandAttributes::CompleteWorkflowExecutionCommandAttributes(attributes),
-    )]
+    let attributes = CommandAttributes::CompleteWorkflowExecutionCommandAttributes(attributes);
+    command(CommandType::CompleteWorkflowExecution, attributes)
 }
 
 /// How many activities and signals the workflow was started with.
@@ -162,7 +168,7 @@ fn start_timer(n: usize) -> Command {
     command(CommandType::StartTimer, CommandAttributes::StartTimerCommandAttributes(attributes))
 }
 
-fn command(kind: CommandType, attributes: CommandAttributes) -> Command {
+pub(super) fn command(kind: CommandType, attributes: CommandAttributes) -> Command {
     Command { command_type: kind.into(), attributes: Some(attributes), ..Default::default() }
 }
 
