@@ -5,12 +5,13 @@ use prost::{Message, Name};
 use proto::google::rpc;
 use proto::temporal::api::enums::v1::{NamespaceState, ResourceExhaustedCause, ResourceExhaustedScope};
 use proto::temporal::api::errordetails::v1 as details;
-use proto::temporal::api::failure::v1::Failure;
+use proto::temporal::api::errordetails::v1::multi_operation_execution_failure::OperationStatus;
+use proto::temporal::api::failure::v1::{Failure, MultiOperationExecutionAborted};
 use thiserror::Error;
 use tonic::codegen::http::HeaderMap;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
-use workflow::Rejection;
+use workflow::{LimitCause, Rejection};
 
 /// What a service answers instead of a response; each variant is one thing that a client can tell apart.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -34,7 +35,7 @@ pub enum ServiceError {
     PermissionDenied { message: String, reason: String },
     #[error("{0}")]
     FailedPrecondition(String),
-    /// The run cannot answer a query as it stands.
+    /// Its workflow tasks fail, or it has had none yet: what needs one cannot be done now.
     #[error("{0}")]
     WorkflowNotReady(String),
     /// The workflow answered a query with an error.
@@ -53,6 +54,15 @@ pub enum ServiceError {
     Unavailable(String),
     #[error("{0}")]
     DeadlineExceeded(String),
+    /// The caller may try the whole again.
+    #[error("{0}")]
+    Aborted(String),
+    /// Of several operations, all or none of which are done: what each of them met. `None` was done.
+    #[error("Update-with-Start could not be executed.")]
+    Operations(Vec<Option<ServiceError>>),
+    /// One of several operations was not done because another could not be.
+    #[error("Operation was aborted.")]
+    OperationAborted,
     #[error("{0}")]
     Unimplemented(String),
     #[error("{0}")]
@@ -77,6 +87,11 @@ impl ServiceError {
         Self::DeadlineExceeded("query timed out before a worker could process it".into())
     }
 
+    #[must_use]
+    pub fn operations(met: [Option<Self>; 2]) -> Self {
+        Self::Operations(met.into())
+    }
+
     /// Worth another try by our own services, as opposed to an answer that would come again.
     #[must_use]
     pub fn is_transient(&self) -> bool {
@@ -98,6 +113,7 @@ impl ServiceError {
             Self::Internal(message) => {
                 Self::Internal(format!("something went wrong, please retry ({:08x})", hash(&message)))
             }
+            Self::Operations(met) => Self::Operations(met.into_iter().map(|one| one.map(Self::for_client)).collect()),
             Self::InvalidArgument(_)
             | Self::NotFound(_)
             | Self::NamespaceNotFound { .. }
@@ -113,6 +129,8 @@ impl ServiceError {
             | Self::StickyWorkerUnavailable
             | Self::Unavailable(_)
             | Self::DeadlineExceeded(_)
+            | Self::Aborted(_)
+            | Self::OperationAborted
             | Self::Unimplemented(_) => self,
         }
     }
@@ -136,6 +154,12 @@ impl ServiceError {
             }
             Self::ShardOwnershipLost(_) | Self::StickyWorkerUnavailable | Self::Unavailable(_) => Code::Unavailable,
             Self::DeadlineExceeded(_) => Code::DeadlineExceeded,
+            Self::Aborted(_) | Self::OperationAborted => Code::Aborted,
+            // That of the first one that was tried and failed.
+            Self::Operations(met) => {
+                let mut failed = met.iter().flatten().filter(|one| **one != Self::OperationAborted);
+                failed.next().map_or(Code::Aborted, Self::code)
+            }
             Self::Unimplemented(_) => Code::Unimplemented,
             Self::Internal(_) => Code::Internal,
             Self::DataLoss(_) => Code::DataLoss,
@@ -173,6 +197,12 @@ impl ServiceError {
             Self::QueryFailed { failure, .. } => {
                 Some(packed(&details::QueryFailedFailure { failure: failure.as_deref().cloned() }))
             }
+            Self::OperationAborted => Some(packed(&MultiOperationExecutionAborted {})),
+            Self::Operations(met) => {
+                let statuses =
+                    met.iter().map(|one| one.as_ref().map_or_else(OperationStatus::default, operation_status));
+                Some(packed(&details::MultiOperationExecutionFailure { statuses: statuses.collect() }))
+            }
             Self::InvalidArgument(_)
             | Self::TaskAlreadyStarted(_)
             | Self::StickyWorkerUnavailable
@@ -180,11 +210,18 @@ impl ServiceError {
             | Self::ShardOwnershipLost(_)
             | Self::Unavailable(_)
             | Self::DeadlineExceeded(_)
+            | Self::Aborted(_)
             | Self::Unimplemented(_)
             | Self::Internal(_)
             | Self::DataLoss(_) => None,
         }
     }
+}
+
+/// What one of several operations met, as it would be told alone.
+fn operation_status(error: &ServiceError) -> OperationStatus {
+    let details = error.detail().into_iter().collect();
+    OperationStatus { code: error.code().into(), message: bounded(error.to_string()), details }
 }
 
 impl From<ServiceError> for Status {
@@ -245,9 +282,19 @@ impl From<Rejection> for ServiceError {
             | Rejection::NoSuchActivity
             | Rejection::OtherChain { .. } => Self::NotFound(message),
             Rejection::AlreadyStarted(_) => Self::TaskAlreadyStarted(message),
-            // The reference answers the full run's caller as it would a wrong request.
-            Rejection::InvalidArgument(_) | Rejection::LimitExceeded { .. } => Self::InvalidArgument(message),
+            Rejection::InvalidArgument(_) => Self::InvalidArgument(message),
             Rejection::FailedPrecondition(_) => Self::FailedPrecondition(message),
+            Rejection::WorkflowNotReady(_) => Self::WorkflowNotReady(message),
+            Rejection::LimitExceeded { cause, .. } => match cause {
+                // The reference answers the full run's caller as it would a wrong request.
+                LimitCause::Signals | LimitCause::BlobSize => Self::InvalidArgument(message),
+                LimitCause::Updates => Self::FailedPrecondition(message),
+                LimitCause::UpdatesInFlight => Self::ResourceExhausted {
+                    cause: ResourceExhaustedCause::ConcurrentLimit,
+                    scope: ResourceExhaustedScope::Namespace,
+                    message,
+                },
+            },
             Rejection::Busy(_) => Self::ResourceExhausted {
                 cause: ResourceExhaustedCause::BusyWorkflow,
                 scope: ResourceExhaustedScope::Namespace,

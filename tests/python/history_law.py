@@ -28,6 +28,8 @@ COMMAND_EVENTS = {
     "workflow_execution_canceled",
     "workflow_execution_continued_as_new",
 }
+# They follow the workflow task that made them, like those of commands, but do not name it.
+UPDATE_EVENTS = {"workflow_execution_update_accepted", "workflow_execution_update_completed"}
 CLOSE_EVENTS = {
     "workflow_execution_completed",
     "workflow_execution_failed",
@@ -86,6 +88,12 @@ class Request:
 
 
 @dataclass
+class Update:
+    accepted_event_id: int
+    is_completed: bool = False
+
+
+@dataclass
 class WorkflowTask:
     scheduled_event_id: int
     started_event_id: int = 0
@@ -102,6 +110,7 @@ class Record:
     requests: dict[int, Request] = field(default_factory=dict)
     signals: list[tuple[str, Any]] = field(default_factory=list)
     signal_request_ids: list[str] = field(default_factory=list)
+    updates: dict[str, Update] = field(default_factory=dict)
     sticky_event_ids: list[int] = field(default_factory=list)
     worker_identities: list[str] = field(default_factory=list)
     close: str | None = None
@@ -186,6 +195,8 @@ class _Law:
             require(kind in ENDS_OF_A_STARTED_TASK, f"{kind} while a workflow task is started")
         if kind in COMMAND_EVENTS:
             self._check_command(kind, attributes_of(event))
+        elif kind in UPDATE_EVENTS:
+            require(self.in_command_events, f"{kind} does not follow the workflow task that made it")
         else:
             self.in_command_events = False
         rule = getattr(self, f"_on_{kind}", None)
@@ -392,6 +403,19 @@ class _Law:
     def _on_workflow_execution_cancel_requested(self, event: HistoryEvent, attributes: Any) -> None:
         require(not self.cancel_requested, "cancellation is requested twice")
         self.cancel_requested = True
+
+    def _on_workflow_execution_update_accepted(self, event: HistoryEvent, attributes: Any) -> None:
+        update_id = attributes.protocol_instance_id
+        require(update_id not in self.record.updates, f"update {update_id} is accepted twice")
+        self._same("update", attributes.accepted_request.meta.update_id, update_id)
+        self.record.updates[update_id] = Update(event.event_id)
+
+    def _on_workflow_execution_update_completed(self, event: HistoryEvent, attributes: Any) -> None:
+        update = self.record.updates.get(attributes.meta.update_id)
+        require(update is not None and not update.is_completed, f"update {attributes.meta.update_id} is not open")
+        self._same("accepted event", attributes.accepted_event_id, update.accepted_event_id)
+        require(attributes.HasField("outcome"), "no outcome")
+        update.is_completed = True
 
     def _on_marker_recorded(self, event: HistoryEvent, attributes: Any) -> None:
         require(bool(attributes.marker_name), "a marker without a name")

@@ -11,7 +11,7 @@ use crate::branch;
 use crate::events::not_built;
 use crate::ids::EventId;
 use crate::state::{ExecutionState, Status};
-use crate::{activity, child, close, external, properties, signal, timer, workflow_task};
+use crate::{activity, child, close, external, properties, signal, timer, update, workflow_task};
 
 /// Applies any event but a run's first. `batch_id` is the id of the first event of the node that the event is in.
 #[rustfmt::skip]
@@ -52,6 +52,9 @@ pub(crate) fn apply(state: &mut ExecutionState, event: &HistoryEvent, batch_id: 
         Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(cancel) => external::apply_cancel_answered(state, cancel.initiated_event_id),
         Attributes::WorkflowExecutionSignaledEventAttributes(signal) => signal::apply_signaled(state, event, signal),
         Attributes::WorkflowExecutionCancelRequestedEventAttributes(_) => close::apply_cancel_requested(state, event),
+        Attributes::WorkflowExecutionUpdateAdmittedEventAttributes(update) => update::apply_admitted(state, event, update, batch_id),
+        Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(update) => update::apply_accepted(state, event, update),
+        Attributes::WorkflowExecutionUpdateCompletedEventAttributes(update) => update::apply_completed(state, event, update, batch_id),
         Attributes::UpsertWorkflowSearchAttributesEventAttributes(upsert) => properties::apply_search_attributes(state, upsert),
         Attributes::WorkflowPropertiesModifiedEventAttributes(modify) => properties::apply_modified(state, modify),
         Attributes::WorkflowExecutionCompletedEventAttributes(end) => close::apply_closed(state, event, Status::Completed, &end.new_execution_run_id),

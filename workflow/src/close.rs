@@ -23,6 +23,7 @@ use crate::ids::{EventId, RunId};
 use crate::input::{RequestCancel, Sender, Terminate};
 use crate::next_run::{self, Follow};
 use crate::retry;
+use crate::speculative;
 use crate::state::{ExecutionState, Status};
 use crate::tasks::{TimerTask, TransferTask};
 use crate::time::Timestamp;
@@ -105,11 +106,12 @@ fn interrupt(draft: &mut Draft) {
     if draft.state.workflow_task.is_running() {
         workflow_task::fail_running(draft, TaskFailure::forced());
     }
+    speculative::withdraw(draft);
     draft.flush();
     assert!(!draft.state.workflow_task.is_running(), "no workflow task outlives its run");
 }
 
-fn check_chain(state: &ExecutionState, first_run_id: Option<RunId>) -> Result<(), Rejection> {
+pub(crate) fn check_chain(state: &ExecutionState, first_run_id: Option<RunId>) -> Result<(), Rejection> {
     if first_run_id.is_none_or(|first| first == state.started.first_run_id) {
         return Ok(());
     }

@@ -15,6 +15,7 @@ use crate::draft::{Annotation, Draft};
 use crate::events::short_name;
 use crate::ids::{EventId, NamespaceId};
 use crate::input::KnownNamespaces;
+use crate::update_message::{self, Answers};
 use crate::{child_command, close, external, properties, timer};
 
 /// The workflow task whose commands are processed.
@@ -29,6 +30,8 @@ pub(crate) struct Completion {
     /// Workflow ids of the children that its commands start.
     pub initiated_children: BTreeSet<String>,
     pub namespaces: KnownNamespaces,
+    /// To updates.
+    pub answers: Answers,
 }
 
 impl Completion {
@@ -120,7 +123,7 @@ pub(crate) fn process(
         let what = command.attributes.ok_or_else(|| without_attributes(kind))?;
         process_one(draft, completion, what, annotation)?;
     }
-    Ok(())
+    update_message::process_rest(draft, completion)
 }
 
 #[rustfmt::skip]
@@ -150,7 +153,7 @@ fn process_one(draft: &mut Draft, completion: &mut Completion, what: Attributes,
         Attributes::StartChildWorkflowExecutionCommandAttributes(command) => child_command::start(draft, completion, command, annotation),
         Attributes::RequestCancelExternalWorkflowExecutionCommandAttributes(command) => external::request_cancel(draft, completion, command, annotation),
         Attributes::SignalExternalWorkflowExecutionCommandAttributes(command) => external::signal(draft, completion, command, annotation),
-        Attributes::ProtocolMessageCommandAttributes(_) => not_supported(Cause::BadUpdateWorkflowExecutionMessage, "workflow updates"),
+        Attributes::ProtocolMessageCommandAttributes(command) => update_message::process_command(draft, completion, &command),
         Attributes::ScheduleNexusOperationCommandAttributes(_) => not_supported(Cause::FeatureDisabled, "Nexus operations"),
         Attributes::RequestCancelNexusOperationCommandAttributes(_) => not_supported(Cause::FeatureDisabled, "Nexus operations"),
     }

@@ -16,6 +16,7 @@ use crate::child;
 use crate::close;
 use crate::events::{comes_last, kind};
 use crate::ids::{EventId, ExecutionKey};
+use crate::speculative;
 use crate::start;
 use crate::state::ExecutionState;
 use crate::tasks::{Task, TimerTask, TransferTask};
@@ -31,6 +32,7 @@ pub(crate) struct Draft<'a> {
     waiting: Vec<HistoryEvent>,
     tasks: Vec<Task>,
     new_run: Option<Box<Transition>>,
+    notices: Vec<Notice>,
 }
 
 /// An event to be recorded: what happened, and what may come with it.
@@ -57,7 +59,7 @@ impl From<Attributes> for Entry {
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(state: &ExecutionState, facts: &'a Facts) -> Self {
-        Self { state: state.clone(), facts, events: Vec::new(), waiting: Vec::new(), tasks: Vec::new(), new_run: None }
+        Self::around(state.clone(), facts, Vec::new())
     }
 
     /// A run's first event makes its state.
@@ -65,7 +67,12 @@ impl<'a> Draft<'a> {
         let branch = Branch::root(key.run_id);
         let event = event(first, EventId::FIRST, facts.now, facts.failover_version);
         let state = start::apply_started(key, Arc::new(branch), &event);
-        Self { state, facts, events: vec![event], waiting: Vec::new(), tasks: Vec::new(), new_run: None }
+        Self::around(state, facts, vec![event])
+    }
+
+    fn around(state: ExecutionState, facts: &'a Facts, events: Vec<HistoryEvent>) -> Self {
+        let (waiting, tasks, notices) = (Vec::new(), Vec::new(), Vec::new());
+        Self { state, facts, events, waiting, tasks, new_run: None, notices }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -81,6 +88,10 @@ impl<'a> Draft<'a> {
     pub(crate) fn record(&mut self, entry: impl Into<Entry>) {
         let entry = entry.into();
         assert!(self.state.is_running(), "nothing happens to a closed run");
+        if self.state.workflow_task.is_speculative() {
+            // Its events stand before all that comes after it was scheduled.
+            speculative::make_normal(self);
+        }
         if kind(&entry.what).waits {
             // It gets its id when it is recorded.
             self.waiting.push(event(entry, EventId(0), self.facts.now, self.version()));
@@ -142,6 +153,11 @@ impl<'a> Draft<'a> {
         self.tasks.iter().any(|task| matches!(task, Task::Transfer(TransferTask::Delete { .. })))
     }
 
+    /// Whom to wake once the transition is durable.
+    pub(crate) fn notify(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
     /// Gives birth to the run that follows this one, in the same commit.
     pub(crate) fn continue_in(&mut self, new_run: Box<Transition>) {
         assert!(self.new_run.is_none(), "one run follows another");
@@ -175,10 +191,13 @@ impl<'a> Draft<'a> {
             external_signals: self.state.external_signals.take_touched(),
             external_cancels: self.state.external_cancels.take_touched(),
             signal_request_ids: self.state.signal_request_ids.take_touched(),
+            updates: self.state.updates.take_touched(),
             buffered_events: self.state.unrecorded.buffered_events.take_touched(),
         };
-        let notices = if self.events.is_empty() { Vec::new() } else { vec![Notice::HistoryGrew] };
-        let Self { state, events, tasks, new_run, .. } = self;
+        if !self.events.is_empty() {
+            self.notices.push(Notice::HistoryGrew);
+        }
+        let Self { state, events, tasks, new_run, notices, .. } = self;
         Box::new(Transition { state, events, changed, tasks, new_run, notices, reply })
     }
 

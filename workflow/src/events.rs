@@ -118,16 +118,13 @@ pub(crate) fn short_name(name: &str, prefix: &str) -> String {
         .collect()
 }
 
-/// Events of what is not built yet: updates, Nexus, pause. Nothing records them, and a history
+/// Events of what is not built yet: Nexus, pause; and of rejected updates, which leave none. Nothing records them, and a history
 /// that has them is refused.
 macro_rules! not_built {
     () => {
         Attributes::ActivityPropertiesModifiedExternallyEventAttributes(_)
             | Attributes::WorkflowPropertiesModifiedExternallyEventAttributes(_)
-            | Attributes::WorkflowExecutionUpdateAdmittedEventAttributes(_)
-            | Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(_)
             | Attributes::WorkflowExecutionUpdateRejectedEventAttributes(_)
-            | Attributes::WorkflowExecutionUpdateCompletedEventAttributes(_)
             | Attributes::NexusOperationScheduledEventAttributes(_)
             | Attributes::NexusOperationStartedEventAttributes(_)
             | Attributes::NexusOperationCompletedEventAttributes(_)

@@ -1,6 +1,7 @@
 //! Input: the closed list of everything that can happen to an execution that exists.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::temporal::api::activity::v1::ActivityOptions;
@@ -11,12 +12,16 @@ use proto::temporal::api::enums::v1::{
     CancelExternalWorkflowExecutionFailedCause, SignalExternalWorkflowExecutionFailedCause, WorkflowTaskFailedCause,
 };
 use proto::temporal::api::failure::v1::Failure;
+use proto::temporal::api::protocol::v1::Message;
 use proto::temporal::api::sdk::v1::WorkflowTaskCompletedMetadata;
+use proto::temporal::api::update::v1::Request;
 
 use crate::child::{ChildClosed, ChildStartFailed, ChildStarted};
 use crate::external::ExternalAnswer;
 use crate::ids::{EventId, NamespaceId, RunId};
 use crate::tasks::TimerTask;
+use crate::time::Timestamp;
+use crate::update::WaitingUpdate;
 
 #[derive(Debug, Clone)]
 pub enum Input {
@@ -25,6 +30,7 @@ pub enum Input {
     Terminate(Terminate),
     /// The run is to go, all of it: once it is closed, by force if need be.
     Delete,
+    AdmitUpdate(AdmitUpdate),
     StartWorkflowTask(StartWorkflowTask),
     CompleteWorkflowTask(Box<CompleteWorkflowTask>),
     FailWorkflowTask(FailWorkflowTask),
@@ -97,6 +103,16 @@ pub struct Terminate {
     pub sender: Option<Sender>,
 }
 
+/// A client's update. It stays in the server's memory until a worker answers it.
+#[derive(Debug, Clone)]
+pub struct AdmitUpdate {
+    pub request: Arc<Request>,
+    /// Refuses when the chain of runs began with another one.
+    pub first_run_id: Option<RunId>,
+    /// The updates that wait already.
+    pub waiting: Vec<WaitingUpdate>,
+}
+
 /// Matching found a worker for the scheduled workflow task.
 #[derive(Debug, Clone)]
 pub struct StartWorkflowTask {
@@ -106,6 +122,8 @@ pub struct StartWorkflowTask {
     pub identity: String,
     /// The queue that was polled; the sticky one, or the run's own.
     pub task_queue: String,
+    /// Updates that the worker is to answer, in the order in which they came.
+    pub updates: Vec<WaitingUpdate>,
 }
 
 /// Which attempt at which task a worker speaks of: the part of a task token that must still be true.
@@ -115,17 +133,25 @@ pub struct TaskRef {
     /// `None` in a by-id call: whichever attempt runs.
     pub attempt: Option<i32>,
     pub started_event_id: Option<EventId>,
+    /// Of a workflow task: event ids alone do not tell a speculative one from the next.
+    pub started_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone)]
 pub struct CompleteWorkflowTask {
     pub task: TaskRef,
     pub commands: Vec<Command>,
+    /// Answers to updates.
+    pub messages: Vec<Message>,
+    /// Updates that wait for an answer, in the order in which they came.
+    pub updates: Vec<WaitingUpdate>,
     pub identity: String,
     pub binary_checksum: String,
     pub sticky: Option<crate::state::Sticky>,
     pub force_new_task: bool,
     pub return_new_task: bool,
+    /// The worker takes it well if events that it was shown with a speculative task come again.
+    pub discards_events: bool,
     pub sdk_metadata: Option<WorkflowTaskCompletedMetadata>,
     pub metering_metadata: Option<MeteringMetadata>,
     /// For a new task that is returned at once.

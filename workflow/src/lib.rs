@@ -19,6 +19,7 @@ mod start;
 mod start_policy;
 mod workflow_task;
 mod workflow_task_attempt;
+mod speculative;
 mod activity;
 mod activity_command;
 mod activity_attempt;
@@ -29,6 +30,8 @@ mod child;
 mod child_command;
 mod external;
 mod signal;
+mod update;
+mod update_message;
 mod properties;
 mod close;
 mod next_run;
@@ -45,7 +48,7 @@ pub use cron::check_cron_schedule;
 pub use external::{ExternalAnswer, ExternalRequest};
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
-    ActivityRef, ActivityTarget, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
+    ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
     FailWorkflowTask, Heartbeat, Input, Jitter, KnownNamespaces, OptionsChange, Parent, PauseActivity, RequestCancel,
     ResetActivity, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef, Terminate, UnpauseActivity,
     UpdateActivity,
@@ -62,4 +65,5 @@ pub use transition::{
     ActivityStarted, ChangedItems, Decision, Facts, HeartbeatFlags, LimitCause, Limits, Notice, Rejection, Reply,
     Transition, WorkflowTaskStarted, transition,
 };
+pub use update::{RecordedAt, Update, WaitingUpdate};
 pub use workflow_task::{Running, Scheduled, WorkflowTask};

@@ -15,6 +15,7 @@ use crate::external;
 use crate::ids::{EventId, ExecutionKey};
 use crate::start;
 use crate::state::ExecutionState;
+use crate::update;
 use crate::workflow_task::WorkflowTask;
 
 /// A history that no run of ours can have.
@@ -127,6 +128,9 @@ fn fits_what(state: &ExecutionState, what: &Attributes) -> Result<(), &'static s
         Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(cancel) => external::fits_answer(&state.external_cancels, cancel.initiated_event_id),
         Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(cancel) => external::fits_answer(&state.external_cancels, cancel.initiated_event_id),
         Attributes::WorkflowExecutionCancelRequestedEventAttributes(_) => is_not_canceled(state),
+        Attributes::WorkflowExecutionUpdateAdmittedEventAttributes(update) => update::fits_admitted(state, update),
+        Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(update) => update::fits_accepted(state, &update.protocol_instance_id),
+        Attributes::WorkflowExecutionUpdateCompletedEventAttributes(update) => update::fits_completed(state, update.meta.as_ref()),
         Attributes::WorkflowExecutionCompletedEventAttributes(end) => is_run_id(&end.new_execution_run_id),
         Attributes::WorkflowExecutionFailedEventAttributes(end) => is_run_id(&end.new_execution_run_id),
         Attributes::WorkflowExecutionTimedOutEventAttributes(end) => is_run_id(&end.new_execution_run_id),

@@ -251,6 +251,7 @@ pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &Hist
         external_cancels: Items::default(),
         cancel_requested: None,
         signal_request_ids: Items::default(),
+        updates: Items::default(),
         n_signals: 0,
         history_size: 0,
         memo: Arc::new(memo),

@@ -16,6 +16,7 @@ use crate::items::Items;
 use crate::start::Started;
 use crate::time::Timestamp;
 use crate::timer::Timer;
+use crate::update::Update;
 use crate::workflow_task::WorkflowTask;
 
 /// Replaying a run's events gives this state again, save for what is `unrecorded`.
@@ -51,6 +52,8 @@ pub struct ExecutionState {
     /// Request ids of recorded signals, by event id: a repeated request is not a second signal.
     pub signal_request_ids: Items<String>,
     pub n_signals: i64,
+    /// Updates that history knows, by their first event id; also the completed ones.
+    pub updates: Items<Update>,
     /// Bytes of all recorded events.
     pub history_size: i64,
     pub memo: Arc<Memo>,
@@ -172,15 +175,21 @@ impl ExecutionState {
         }
         if let Some(scheduled) = self.workflow_task.scheduled() {
             assert_eq!(scheduled.attempt, self.workflow_task_attempt, "I7 a task knows its attempt");
-            let is_transient = scheduled.attempt > 1;
-            if !is_transient {
-                assert!(scheduled.event_id < self.next_event_id, "I8 a first attempt is recorded");
+            if scheduled.is_recorded() {
+                assert!(scheduled.event_id < self.next_event_id, "I8 a normal task is recorded");
             }
             assert!(scheduled.event_id <= self.next_event_id, "I9 a transient task stands at the end of history");
+            if scheduled.is_speculative {
+                assert_eq!(
+                    scheduled.event_id, self.next_event_id,
+                    "I24 nothing is recorded while a speculative task is pending"
+                );
+                assert_eq!(scheduled.attempt, 1, "I25 a speculative task is a first attempt");
+            }
         }
         if let WorkflowTask::Running(scheduled, running) = &self.workflow_task {
             assert!(scheduled.event_id < running.event_id, "I10 a task is scheduled before it is started");
-            if scheduled.attempt > 1 {
+            if !scheduled.is_recorded() {
                 assert_eq!(
                     scheduled.event_id, self.next_event_id,
                     "I11 nothing is recorded while a transient task runs"
@@ -202,6 +211,11 @@ impl ExecutionState {
         for (id, timer) in self.timers.iter() {
             assert_eq!(id, timer.started_event_id.0, "I17 a timer is found by its started event");
             assert!(timer.started_event_id < self.next_event_id, "I18 a pending timer lies in history");
+        }
+        for (id, update) in self.updates.iter() {
+            assert_eq!(id, update.first_event_id().0, "I26 an update is found by its first event");
+            assert!(update.first_event_id() < self.next_event_id, "I27 an update lies in history");
+            assert!(update.is_accepted() || update.completed.is_none(), "I28 only an accepted update completes");
         }
         let n_ids = i64::try_from(self.signal_request_ids.len()).expect("a count of items in memory fits");
         assert!(n_ids <= self.n_signals, "I19 a request id belongs to a recorded signal");

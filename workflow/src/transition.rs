@@ -6,7 +6,10 @@ use std::time::Duration;
 use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::common::v1::{Payloads, Priority, RetryPolicy, WorkflowExecution};
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::failure::v1::Failure;
 use proto::temporal::api::history::v1::HistoryEvent;
+use proto::temporal::api::protocol::v1::Message;
+use proto::temporal::api::update::v1::Outcome as UpdateOutcome;
 use thiserror::Error;
 
 use crate::activity::Activity;
@@ -19,7 +22,10 @@ use crate::state::ExecutionState;
 use crate::tasks::{Task, TimerTask};
 use crate::time::Timestamp;
 use crate::timer::Timer;
-use crate::{activity_attempt, activity_operation, child, close, external, signal, timer, workflow_task_attempt};
+use crate::update::Update;
+use crate::{
+    activity_attempt, activity_operation, child, close, external, signal, timer, update, workflow_task_attempt,
+};
 
 /// What the world looks like at the moment of a decision.
 #[derive(Debug, Clone)]
@@ -46,6 +52,15 @@ pub struct Limits {
     pub pending_external_signals: usize,
     pub pending_external_cancels: usize,
     pub signals: i64,
+    /// Updates that are not completed.
+    pub updates_in_flight: usize,
+    /// Bytes of updates that no worker has answered.
+    pub updates_in_flight_size: usize,
+    /// Updates of one run, whatever became of them, save those that were rejected.
+    pub updates: usize,
+    pub suggest_continue_as_new_updates: usize,
+    /// Events that may be shipped to a worker again after a speculative task left no trace.
+    pub discarded_events: i64,
     pub buffered_events: usize,
     pub buffered_events_size: usize,
     pub id_length: usize,
@@ -94,13 +109,30 @@ pub struct ChangedItems {
     pub external_signals: Vec<(i64, Option<Arc<ExternalRequest>>)>,
     pub external_cancels: Vec<(i64, Option<Arc<ExternalRequest>>)>,
     pub signal_request_ids: Vec<(i64, Option<Arc<String>>)>,
+    pub updates: Vec<(i64, Option<Arc<Update>>)>,
     pub buffered_events: Vec<(i64, Option<Arc<HistoryEvent>>)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
     /// History grew or the run closed: long polls on it may answer.
     HistoryGrew,
+    UpdateAccepted {
+        update_id: String,
+    },
+    UpdateCompleted {
+        update_id: String,
+        outcome: UpdateOutcome,
+    },
+    /// By the worker's validator, or because the worker knows no updates. It leaves no trace.
+    UpdateRejected {
+        update_id: String,
+        failure: Failure,
+    },
+    /// It was sent with a workflow task that the server had to fail: it is not sent again.
+    UpdateAborted {
+        update_id: String,
+    },
 }
 
 #[derive(Debug)]
@@ -109,7 +141,11 @@ pub enum Reply {
     WorkflowTaskStarted(Box<WorkflowTaskStarted>),
     WorkflowTaskCompleted {
         new_task: Option<Box<WorkflowTaskStarted>>,
+        /// The task left no trace: the worker goes back to this event.
+        reset_to: Option<EventId>,
     },
+    /// A speculative task that has become pointless: the update that it was made for is no longer known.
+    WorkflowTaskWithdrawn,
     /// The commands were wrong: the task's failure is recorded, and the worker is told why.
     BadCommand {
         cause: WorkflowTaskFailedCause,
@@ -158,6 +194,8 @@ pub struct WorkflowTaskStarted {
     pub next_event_id: EventId,
     /// Scheduled and started events of a transient task: shown to the worker, not written.
     pub transient_events: Vec<HistoryEvent>,
+    /// Updates to answer.
+    pub messages: Vec<Message>,
 }
 
 #[derive(Debug, Clone)]
@@ -214,6 +252,9 @@ pub enum Rejection {
     FailedPrecondition(String),
     #[error("{0}")]
     InvalidArgument(String),
+    /// Its workflow tasks fail: what needs one cannot be done.
+    #[error("{0}")]
+    WorkflowNotReady(String),
     /// A limit of the run is reached.
     #[error("{message}")]
     LimitExceeded { cause: LimitCause, message: String },
@@ -223,6 +264,9 @@ pub enum Rejection {
 pub enum LimitCause {
     Signals,
     BlobSize,
+    /// There will be room again.
+    UpdatesInFlight,
+    Updates,
 }
 
 impl Default for Limits {
@@ -238,6 +282,11 @@ impl Default for Limits {
             pending_external_signals: 2000,
             pending_external_cancels: 2000,
             signals: 10_000,
+            updates_in_flight: 10,
+            updates_in_flight_size: 20 * 1024 * 1024,
+            updates: 2000,
+            suggest_continue_as_new_updates: 1800,
+            discarded_events: 10,
             buffered_events: 100,
             buffered_events_size: 2 * 1024 * 1024,
             id_length: 1000,
@@ -278,6 +327,7 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
         Input::Due(task) => due(&mut draft, task),
         Input::Terminate(request) => close::terminate(&mut draft, request)?,
         Input::Delete => close::delete(&mut draft),
+        Input::AdmitUpdate(input) => update::admit(&mut draft, &input)?,
         Input::StartWorkflowTask(input) => workflow_task_attempt::start(&mut draft, input)?,
         Input::CompleteWorkflowTask(input) => {
             return workflow_task_attempt::complete(state, *input, facts).map(Decision::Changed);
@@ -316,6 +366,8 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
     match input {
         // A repeated signal, a cancel request and a late timer find that there is nothing to do.
         Input::Signal(_) | Input::RequestCancel(_) | Input::Due(_) | Input::Delete => Ok(()),
+        // What became of it may be known.
+        Input::AdmitUpdate(_) => Ok(()),
         Input::CompleteWorkflowTask(_) => Err(Rejection::WorkflowTaskNotFound),
         Input::Terminate(_)
         | Input::StartWorkflowTask(_)

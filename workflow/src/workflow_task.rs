@@ -17,6 +17,7 @@ use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::TaskRef;
 use crate::retry;
+use crate::speculative;
 use crate::state::ExecutionState;
 use crate::tasks::{StickyDispatch, TimerTask, TransferTask};
 use crate::time::{Timestamp, span, to_proto};
@@ -42,6 +43,8 @@ pub struct Scheduled {
     pub task_queue: String,
     pub start_to_close_timeout: Duration,
     pub version: i64,
+    /// Made for an update that may leave no trace: its events are written only if it does something.
+    pub is_speculative: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -70,8 +73,13 @@ impl WorkflowTask {
         matches!(self, Self::Running(..))
     }
 
+    #[must_use]
+    pub fn is_speculative(&self) -> bool {
+        self.scheduled().is_some_and(|scheduled| scheduled.is_speculative)
+    }
+
     pub(crate) fn forget_unrecorded(&mut self) {
-        if self.scheduled().is_some_and(Scheduled::is_transient) {
+        if self.scheduled().is_some_and(|scheduled| !scheduled.is_recorded()) {
             *self = Self::None;
         }
         if let Self::Scheduled(scheduled) | Self::Running(scheduled, _) = self {
@@ -81,10 +89,16 @@ impl WorkflowTask {
 }
 
 impl Scheduled {
-    /// Its events are written only when it completes.
+    /// Another attempt at a task that failed. Its events are written only when it completes.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.attempt > 1
+    }
+
+    /// History tells of it.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        !self.is_transient() && !self.is_speculative
     }
 }
 
@@ -118,7 +132,8 @@ pub(crate) fn find_running(state: &ExecutionState, task: TaskRef) -> Result<(Sch
     };
     let is_it = scheduled.event_id == task.scheduled_event_id
         && task.attempt.is_none_or(|attempt| attempt == scheduled.attempt)
-        && task.started_event_id.is_none_or(|started| started == running.event_id);
+        && task.started_event_id.is_none_or(|started| started == running.event_id)
+        && task.started_at.is_none_or(|started_at| started_at == running.at);
     if is_it { Ok((scheduled.clone(), running.clone())) } else { Err(Rejection::WorkflowTaskNotFound) }
 }
 
@@ -146,19 +161,11 @@ pub(crate) fn schedule(draft: &mut Draft, first_scheduled_at: Timestamp) {
         draft.state.workflow_task_attempt = 1;
     }
     let attempt = draft.state.workflow_task_attempt;
-    let timeout = start_to_close_timeout(draft, attempt);
     if attempt == 1 {
+        let timeout = start_to_close_timeout(draft, attempt);
         record_scheduled(draft, attempt, timeout, draft.now());
     } else {
-        draft.state.workflow_task = WorkflowTask::Scheduled(Scheduled {
-            event_id: draft.state.next_event_id,
-            at: draft.now(),
-            first_scheduled_at,
-            attempt,
-            task_queue: current_queue(&draft.state).name,
-            start_to_close_timeout: timeout,
-            version: draft.version(),
-        });
+        draft.state.workflow_task = WorkflowTask::Scheduled(unrecorded(draft, first_scheduled_at));
     }
     if let WorkflowTask::Scheduled(scheduled) = &mut draft.state.workflow_task {
         scheduled.first_scheduled_at = first_scheduled_at;
@@ -166,8 +173,23 @@ pub(crate) fn schedule(draft: &mut Draft, first_scheduled_at: Timestamp) {
     assert!(matches!(draft.state.workflow_task, WorkflowTask::Scheduled(_)), "the task is pending");
 }
 
+/// A task at the end of history that history does not tell of.
+pub(crate) fn unrecorded(draft: &Draft, first_scheduled_at: Timestamp) -> Scheduled {
+    let attempt = draft.state.workflow_task_attempt;
+    Scheduled {
+        event_id: draft.state.next_event_id,
+        at: draft.now(),
+        first_scheduled_at,
+        attempt,
+        task_queue: current_queue(&draft.state).name,
+        start_to_close_timeout: start_to_close_timeout(draft, attempt),
+        version: draft.version(),
+        is_speculative: false,
+    }
+}
+
 /// Sends the scheduled task to matching: to the sticky queue first, if there is one.
-fn dispatch(draft: &mut Draft) {
+pub(crate) fn dispatch(draft: &mut Draft) {
     let WorkflowTask::Scheduled(scheduled) = draft.state.workflow_task.clone() else {
         unreachable!("only a scheduled task is dispatched")
     };
@@ -176,29 +198,40 @@ fn dispatch(draft: &mut Draft) {
         normal_task_queue: draft.state.started.task_queue.clone(),
         schedule_to_start_timeout: sticky.schedule_to_start_timeout,
     });
-    if let Some(sticky) = &sticky {
-        let fires_at = scheduled.at + sticky.schedule_to_start_timeout;
+    let patience = match &sticky {
+        Some(sticky) => Some(sticky.schedule_to_start_timeout),
+        None => scheduled.is_speculative.then_some(speculative::SCHEDULE_TO_START_TIMEOUT),
+    };
+    if let Some(patience) = patience {
+        let fires_at = scheduled.at + patience;
         draft.timer(fires_at, TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version });
     }
     let task_queue = scheduled.task_queue;
     draft.transfer(TransferTask::WorkflowTask { task_queue, sticky, scheduled_event_id, attempt, version });
 }
 
+/// Who starts a workflow task, and what for besides its events.
+pub(crate) struct Starting {
+    pub request_id: String,
+    pub identity: String,
+    pub n_waiting_updates: usize,
+}
+
 /// Gives the scheduled task to a worker.
-pub(crate) fn start_scheduled(draft: &mut Draft, request_id: String, identity: String) {
+pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
     let WorkflowTask::Scheduled(mut scheduled) = draft.state.workflow_task.clone() else {
         unreachable!("only a scheduled task is started")
     };
     let running = Running {
         event_id: scheduled.event_id.next(),
         at: draft.now(),
-        request_id,
-        identity,
+        request_id: starting.request_id,
+        identity: starting.identity,
         history_size: draft.state.history_size,
-        continue_as_new_reasons: continue_as_new_reasons(draft),
+        continue_as_new_reasons: continue_as_new_reasons(draft, starting.n_waiting_updates),
     };
     let is_overtaken = scheduled.event_id != draft.state.next_event_id || scheduled.version != draft.version();
-    if scheduled.is_transient() && is_overtaken {
+    if !scheduled.is_recorded() && is_overtaken {
         // Events came since it was scheduled: it becomes a first attempt, at the end of history.
         let (timeout, first_scheduled_at) = (scheduled.start_to_close_timeout, scheduled.first_scheduled_at);
         draft.state.workflow_task = WorkflowTask::None;
@@ -210,10 +243,10 @@ pub(crate) fn start_scheduled(draft: &mut Draft, request_id: String, identity: S
     }
     let (scheduled_event_id, attempt, version) = (scheduled.event_id, scheduled.attempt, scheduled.version);
     let fires_at = running.at + scheduled.start_to_close_timeout;
-    if scheduled.is_transient() {
-        draft.state.workflow_task = WorkflowTask::Running(scheduled, running);
-    } else {
+    if scheduled.is_recorded() {
         record_started(draft, scheduled_event_id, running);
+    } else {
+        draft.state.workflow_task = WorkflowTask::Running(scheduled, running);
     }
     assert!(draft.state.workflow_task.is_running(), "the task is in flight");
     draft.timer(fires_at, TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version });
@@ -285,7 +318,7 @@ pub(crate) fn time_out_running(draft: &mut Draft) {
     leave_sticky_queue(&mut draft.state);
 }
 
-/// Ends a scheduled task that its sticky queue's worker did not take in time.
+/// Ends a scheduled task that no worker of its queue took in time.
 pub(crate) fn time_out_scheduled(draft: &mut Draft) {
     let WorkflowTask::Scheduled(scheduled) = &draft.state.workflow_task else {
         unreachable!("only a scheduled task waits for a worker")
@@ -325,13 +358,13 @@ fn leave_sticky_queue(state: &mut ExecutionState) {
 /// The queue that the next workflow task goes to.
 pub(crate) fn current_queue(state: &ExecutionState) -> TaskQueue {
     match &state.unrecorded.sticky {
-        Some(sticky) => TaskQueue {
-            name: sticky.task_queue.clone(),
-            kind: TaskQueueKind::Sticky.into(),
-            normal_name: state.started.task_queue.clone(),
-        },
+        Some(sticky) => sticky_queue(sticky.task_queue.clone(), state.started.task_queue.clone()),
         None => normal_queue(state.started.task_queue.clone()),
     }
+}
+
+fn sticky_queue(name: String, normal_name: String) -> TaskQueue {
+    TaskQueue { name, kind: TaskQueueKind::Sticky.into(), normal_name }
 }
 
 pub(crate) fn normal_queue(name: String) -> TaskQueue {
@@ -343,7 +376,7 @@ fn start_to_close_timeout(draft: &Draft, attempt: i32) -> Duration {
     draft.state.started.task_timeout + extra
 }
 
-fn continue_as_new_reasons(draft: &Draft) -> Vec<SuggestContinueAsNewReason> {
+fn continue_as_new_reasons(draft: &Draft, n_waiting_updates: usize) -> Vec<SuggestContinueAsNewReason> {
     let limits = &draft.facts.limits;
     let mut reasons = Vec::new();
     if draft.state.history_size >= limits.suggest_continue_as_new_size {
@@ -351,6 +384,9 @@ fn continue_as_new_reasons(draft: &Draft) -> Vec<SuggestContinueAsNewReason> {
     }
     if draft.state.next_event_id.0 >= limits.suggest_continue_as_new_count {
         reasons.push(SuggestContinueAsNewReason::TooManyHistoryEvents);
+    }
+    if draft.state.updates.len() + n_waiting_updates >= limits.suggest_continue_as_new_updates {
+        reasons.push(SuggestContinueAsNewReason::TooManyUpdates);
     }
     reasons
 }
@@ -360,7 +396,22 @@ fn record_scheduled(draft: &mut Draft, attempt: i32, timeout: Duration, at: Time
     draft.record(Entry { at: Some(at), ..what.into() });
 }
 
-fn record_started(draft: &mut Draft, scheduled_event_id: EventId, running: Running) {
+/// Records that a task was scheduled some time ago, in the queue that it lies in.
+pub(crate) fn record_as_scheduled(draft: &mut Draft, scheduled: &Scheduled) {
+    let own_queue = draft.state.started.task_queue.clone();
+    let queue = if scheduled.task_queue == own_queue {
+        normal_queue(own_queue)
+    } else {
+        sticky_queue(scheduled.task_queue.clone(), own_queue)
+    };
+    let what = scheduled_attributes(queue, scheduled.attempt, scheduled.start_to_close_timeout);
+    draft.record(Entry { at: Some(scheduled.at), ..what.into() });
+    if let WorkflowTask::Scheduled(recorded) = &mut draft.state.workflow_task {
+        recorded.first_scheduled_at = scheduled.first_scheduled_at;
+    }
+}
+
+pub(crate) fn record_started(draft: &mut Draft, scheduled_event_id: EventId, running: Running) {
     let at = Some(running.at);
     let what = started_attributes(scheduled_event_id, running);
     draft.record(Entry { at, ..what.into() });
@@ -402,6 +453,7 @@ pub(crate) fn apply_scheduled(
         task_queue: task.task_queue.as_ref().map(|queue| queue.name.clone()).unwrap_or_default(),
         start_to_close_timeout: span(task.start_to_close_timeout.as_ref()),
         version: event.version,
+        is_speculative: false,
     });
 }
 

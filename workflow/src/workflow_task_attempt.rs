@@ -12,12 +12,15 @@ use crate::draft::Draft;
 use crate::events::{kind, short_name};
 use crate::ids::EventId;
 use crate::input::{CompleteWorkflowTask, FailWorkflowTask, StartWorkflowTask};
+use crate::speculative;
 use crate::state::ExecutionState;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
-use crate::transition::{Facts, Outcome, Rejection, Reply, Transition, WorkflowTaskStarted};
+use crate::transition::{Facts, Notice, Outcome, Rejection, Reply, Transition, WorkflowTaskStarted};
+use crate::update::WaitingUpdate;
+use crate::update_message::{self, Answers, Sending};
 use crate::workflow_task::{
-    self, Running, Scheduled, TaskFailure, WorkflowTask, ensure, fail_running, find_running, schedule,
+    self, Running, Scheduled, Starting, TaskFailure, WorkflowTask, ensure, fail_running, find_running, schedule,
     scheduled_attributes, start_scheduled, started_attributes,
 };
 
@@ -31,8 +34,13 @@ pub(crate) fn start(draft: &mut Draft, input: StartWorkflowTask) -> Result<Outco
         if running.request_id != input.request_id {
             return Err(Rejection::AlreadyStarted("Workflow"));
         }
-        let started = started_reply(&draft.state);
+        let started = started_reply(&draft.state, &input.updates, Sending::All);
         return Ok(Outcome::Unchanged(Reply::WorkflowTaskStarted(Box::new(started))));
+    }
+    if scheduled.is_speculative && input.updates.is_empty() {
+        // The server has lost its memory. Whoever waits for the update will send it again.
+        speculative::withdraw(draft);
+        return Ok(Outcome::Changed(Reply::WorkflowTaskWithdrawn));
     }
     let was_dispatched_here = scheduled.task_queue == input.task_queue;
     match &draft.state.unrecorded.sticky {
@@ -44,8 +52,9 @@ pub(crate) fn start(draft: &mut Draft, input: StartWorkflowTask) -> Result<Outco
         }
         Some(_) | None => {}
     }
-    start_scheduled(draft, input.request_id, input.identity);
-    let started = started_reply(&draft.state);
+    let StartWorkflowTask { request_id, identity, updates, .. } = input;
+    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: updates.len() });
+    let started = started_reply(&draft.state, &updates, Sending::All);
     Ok(Outcome::Changed(Reply::WorkflowTaskStarted(Box::new(started))))
 }
 
@@ -57,6 +66,8 @@ pub(crate) fn complete(
 ) -> Result<Box<Transition>, Rejection> {
     let (scheduled, _) = find_running(state, input.task)?;
     commands::check_sequence(&input.commands).map_err(Rejection::InvalidArgument)?;
+    update_message::check(&input.messages).map_err(Rejection::InvalidArgument)?;
+    let sent: Vec<WaitingUpdate> = input.updates.iter().filter(|update| update.is_sent).cloned().collect();
     let (identity, binary_checksum) = (input.identity.clone(), input.binary_checksum.clone());
     let mut draft = Draft::new(state, facts);
     if is_alive_for_too_long(&input, &scheduled, facts) {
@@ -73,6 +84,9 @@ pub(crate) fn complete(
             }
             let mut draft = Draft::new(state, facts);
             let reply = fail_for(&mut draft, &bad, identity, binary_checksum);
+            for update in sent {
+                draft.notify(Notice::UpdateAborted { update_id: update.id().to_owned() });
+            }
             Ok(draft.finish(reply))
         }
     }
@@ -80,23 +94,19 @@ pub(crate) fn complete(
 
 /// A worker may ask for another task without a command, to show that it lives; but not for ever.
 fn is_alive_for_too_long(input: &CompleteWorkflowTask, scheduled: &Scheduled, facts: &Facts) -> bool {
-    let is_heartbeat = input.force_new_task && input.commands.is_empty();
-    is_heartbeat && facts.now > scheduled.first_scheduled_at + facts.limits.task_heartbeat_timeout
+    is_heartbeat(input) && facts.now > scheduled.first_scheduled_at + facts.limits.task_heartbeat_timeout
 }
 
-#[expect(deprecated, reason = "old workers send a checksum")]
-fn process(draft: &mut Draft, input: CompleteWorkflowTask, scheduled: &Scheduled) -> Result<Reply, BadCommand> {
-    let is_heartbeat = input.force_new_task && input.commands.is_empty();
-    workflow_task::record_completed(
-        draft,
-        WorkflowTaskCompletedEventAttributes {
-            identity: input.identity.clone(),
-            binary_checksum: input.binary_checksum,
-            sdk_metadata: input.sdk_metadata,
-            metering_metadata: input.metering_metadata,
-            ..Default::default()
-        },
-    );
+fn is_heartbeat(input: &CompleteWorkflowTask) -> bool {
+    input.force_new_task && input.commands.is_empty() && input.messages.is_empty()
+}
+
+fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Scheduled) -> Result<Reply, BadCommand> {
+    let first_scheduled_at = if is_heartbeat(&input) { scheduled.first_scheduled_at } else { draft.now() };
+    let reset_to = speculative::discard(draft, &input);
+    if reset_to.is_none() {
+        record_completed(draft, &mut input);
+    }
     draft.state.unrecorded.sticky = input.sticky;
     let mut completion = Completion {
         event_id: draft.state.last_event_id(),
@@ -105,22 +115,48 @@ fn process(draft: &mut Draft, input: CompleteWorkflowTask, scheduled: &Scheduled
         canceled_unstarted: false,
         initiated_children: BTreeSet::new(),
         namespaces: input.namespaces,
+        answers: Answers::new(input.messages, input.updates),
     };
     commands::process(draft, &mut completion, input.commands)?;
-    let needs_task = input.force_new_task || completion.has_news || completion.canceled_unstarted;
-    if !draft.state.is_running() || !needs_task {
-        return Ok(Reply::WorkflowTaskCompleted { new_task: None });
+    if draft.state.is_running() && !input.force_new_task {
+        update_message::reject_unprocessed(draft, &mut completion);
     }
-    let first_scheduled_at = if is_heartbeat { scheduled.first_scheduled_at } else { draft.now() };
+    let needs_task = input.force_new_task || completion.has_news || completion.canceled_unstarted;
+    let has_updates = !completion.answers.waiting().is_empty();
+    if !draft.state.is_running() || !(needs_task || has_updates) {
+        return Ok(Reply::WorkflowTaskCompleted { new_task: None, reset_to });
+    }
     if !input.return_new_task {
         workflow_task::schedule_and_dispatch(draft, first_scheduled_at);
-        return Ok(Reply::WorkflowTaskCompleted { new_task: None });
+        return Ok(Reply::WorkflowTaskCompleted { new_task: None, reset_to });
     }
-    schedule(draft, first_scheduled_at);
-    start_scheduled(draft, input.request_id, completion.identity);
+    if needs_task {
+        schedule(draft, first_scheduled_at);
+    } else {
+        speculative::schedule(draft);
+    }
+    let updates = completion.answers.waiting();
+    let (request_id, identity) = (input.request_id, completion.identity);
+    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: updates.len() });
+    // A worker that only asks for more time still has the updates that it was sent.
+    let sending = if input.force_new_task { Sending::OnlyNew } else { Sending::All };
     // The worker that gets it has just had the one before, so it has the history.
-    let started = WorkflowTaskStarted { is_sticky: true, ..started_reply(&draft.state) };
-    Ok(Reply::WorkflowTaskCompleted { new_task: Some(Box::new(started)) })
+    let started = WorkflowTaskStarted { is_sticky: true, ..started_reply(&draft.state, updates, sending) };
+    Ok(Reply::WorkflowTaskCompleted { new_task: Some(Box::new(started)), reset_to })
+}
+
+#[expect(deprecated, reason = "old workers send a checksum")]
+fn record_completed(draft: &mut Draft, input: &mut CompleteWorkflowTask) {
+    workflow_task::record_completed(
+        draft,
+        WorkflowTaskCompletedEventAttributes {
+            identity: input.identity.clone(),
+            binary_checksum: std::mem::take(&mut input.binary_checksum),
+            sdk_metadata: input.sdk_metadata.take(),
+            metering_metadata: input.metering_metadata.take(),
+            ..Default::default()
+        },
+    );
 }
 
 fn fail_for(draft: &mut Draft, bad: &BadCommand, identity: String, binary_checksum: String) -> Reply {
@@ -168,15 +204,19 @@ pub(crate) fn time_out_started(draft: &mut Draft, scheduled_event_id: EventId, a
     Outcome::Changed(Reply::Done)
 }
 
-/// The worker with the cache did not take the task in time: it goes to the run's own queue.
+/// The worker with the cache did not take the task in time, or no worker a speculative one: a normal task goes to the
+/// run's own queue.
 pub(crate) fn time_out_sticky(draft: &mut Draft, scheduled_event_id: EventId, attempt: i32, version: i64) -> Outcome {
     let WorkflowTask::Scheduled(scheduled) = &draft.state.workflow_task else {
         return Outcome::Unchanged(Reply::Done);
     };
-    if !is_made_for(scheduled, scheduled_event_id, attempt, version) || scheduled.is_transient() {
+    let is_elsewhere = scheduled.task_queue != draft.state.started.task_queue;
+    let may_time_out = !scheduled.is_transient() && (is_elsewhere || scheduled.is_speculative);
+    if !is_made_for(scheduled, scheduled_event_id, attempt, version) || !may_time_out {
         return Outcome::Unchanged(Reply::Done);
     }
-    let patience = draft.state.unrecorded.sticky.as_ref().map(|sticky| sticky.schedule_to_start_timeout);
+    let sticky = draft.state.unrecorded.sticky.as_ref().map(|sticky| sticky.schedule_to_start_timeout);
+    let patience = if is_elsewhere { sticky } else { Some(speculative::SCHEDULE_TO_START_TIMEOUT) };
     let expires_at = patience.map_or(draft.now(), |patience| scheduled.at + patience);
     if expires_at > draft.now() {
         draft.timer(expires_at, TimerTask::WorkflowTaskScheduleToStart { scheduled_event_id, attempt, version });
@@ -189,7 +229,7 @@ pub(crate) fn time_out_sticky(draft: &mut Draft, scheduled_event_id: EventId, at
 
 /// The first workflow task was put off until now, or waited for the parent to know of its child.
 pub(crate) fn begin(draft: &mut Draft) -> Outcome {
-    if draft.state.had_workflow_task() {
+    if draft.state.had_workflow_task() && !draft.state.workflow_task.is_speculative() {
         return Outcome::Unchanged(Reply::Done);
     }
     begin_or_wait(draft);
@@ -202,6 +242,9 @@ pub(crate) fn begin_or_wait(draft: &mut Draft) {
     if begins_at > draft.now() {
         let version = draft.state.version_history.first().map_or(0, |item| item.version);
         draft.timer(begins_at, TimerTask::FirstWorkflowTask { version });
+    } else if draft.state.workflow_task.is_speculative() {
+        // An update came before the run's time. Its task may leave no trace, but the first one must.
+        speculative::make_normal(draft);
     } else {
         ensure(draft);
     }
@@ -211,7 +254,7 @@ fn is_made_for(scheduled: &Scheduled, event_id: EventId, attempt: i32, version: 
     scheduled.event_id == event_id && scheduled.attempt == attempt && scheduled.version == version
 }
 
-fn started_reply(state: &ExecutionState) -> WorkflowTaskStarted {
+fn started_reply(state: &ExecutionState, updates: &[WaitingUpdate], sending: Sending) -> WorkflowTaskStarted {
     let WorkflowTask::Running(scheduled, running) = &state.workflow_task else {
         unreachable!("the task was just started")
     };
@@ -226,11 +269,12 @@ fn started_reply(state: &ExecutionState) -> WorkflowTaskStarted {
         task_queue: state.started.task_queue.clone(),
         is_sticky: state.unrecorded.sticky.is_some(),
         next_event_id: state.next_event_id,
-        transient_events: if scheduled.is_transient() { shown(state, scheduled, running) } else { Vec::new() },
+        transient_events: if scheduled.is_recorded() { Vec::new() } else { shown(state, scheduled, running) },
+        messages: update_message::requests(updates, running.event_id, sending),
     }
 }
 
-/// The events of a transient task as a worker is shown them.
+/// The events of a task that is not recorded, as a worker is shown them.
 fn shown(state: &ExecutionState, scheduled: &Scheduled, running: &Running) -> Vec<HistoryEvent> {
     let event = |event_id: EventId, at: Timestamp, what| HistoryEvent {
         event_id: event_id.0,

@@ -217,6 +217,7 @@ fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
                 parts.external_cancels.push((id, rows::items::decode_external(id, rows::from_value(data)?)?));
             }
             Some(ItemKind::BufferedEvent) => parts.buffered_events.push((id, rows::from_value(data)?)),
+            Some(ItemKind::Update) => parts.updates.push((id, rows::items::decode_update(rows::from_value(data)?))),
         }
     }
     let (version, run) = rows::required(state, "the state row")?;

@@ -6,6 +6,7 @@ mod entry;
 mod start;
 mod signal;
 mod query;
+mod update;
 mod poll;
 mod polls;
 mod respond;

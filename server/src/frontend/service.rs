@@ -11,6 +11,7 @@ use super::call::answer;
 use super::polls::OutstandingPolls;
 use super::{
     activity_operations, cluster, describe, history, namespace, poll, query, respond, respond_by_id, signal, start,
+    update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -116,6 +117,27 @@ impl WorkflowService for Frontend {
         request: Request<DeleteWorkflowExecutionRequest>,
     ) -> Answer<DeleteWorkflowExecutionResponse> {
         answer("DeleteWorkflowExecution", signal::delete(self, request.into())).await
+    }
+
+    async fn update_workflow_execution(
+        &self,
+        request: Request<UpdateWorkflowExecutionRequest>,
+    ) -> Answer<UpdateWorkflowExecutionResponse> {
+        answer("UpdateWorkflowExecution", update::update(self, request.into())).await
+    }
+
+    async fn execute_multi_operation(
+        &self,
+        request: Request<ExecuteMultiOperationRequest>,
+    ) -> Answer<ExecuteMultiOperationResponse> {
+        answer("ExecuteMultiOperation", update::with_start(self, request.into())).await
+    }
+
+    async fn poll_workflow_execution_update(
+        &self,
+        request: Request<PollWorkflowExecutionUpdateRequest>,
+    ) -> Answer<PollWorkflowExecutionUpdateResponse> {
+        answer("PollWorkflowExecutionUpdate", update::poll(self, request.into())).await
     }
 
     async fn get_workflow_execution_history(

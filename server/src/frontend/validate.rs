@@ -15,6 +15,7 @@ pub(crate) mod search_attributes;
 pub(crate) mod start;
 pub(crate) mod sizes;
 pub(crate) mod token;
+pub(crate) mod update;
 pub(crate) mod worker;
 pub(crate) mod activity_operations;
 

@@ -11,6 +11,7 @@ use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId};
 
 use super::events::RecentEvents;
 use super::query_buffer::QueryBuffer;
+use super::updates::Updates;
 
 /// A run as the shard's owner knows it.
 #[derive(Default)]
@@ -28,6 +29,7 @@ pub(crate) struct Execution {
     /// The submission that brought it to this state; whoever tells of the state first waits for its commit.
     pub(crate) submitted: u64,
     pub(crate) recent: RecentEvents,
+    pub(crate) updates: Updates,
     /// By the submission; the store may still have it.
     pub(crate) is_deleted: bool,
 }

@@ -22,6 +22,7 @@ use super::cache::{CurrentSlot, Slot};
 use super::config::HistoryConfig;
 use super::identity::IdClock;
 use super::queues::{Occasion, Queues};
+use super::updates::Tell;
 use super::waiters::Waiters;
 use crate::env::Env;
 
@@ -58,6 +59,8 @@ pub(crate) struct RunCommit {
     pub(crate) tasks: Vec<Task>,
     /// The history node that this state names: under way since the submission, durable before the batch is sent.
     pub(crate) append: Option<JoinHandle<Result<(), StoreError>>>,
+    /// For those who wait for updates of this run.
+    pub(crate) news: Vec<Tell>,
     pub(crate) bytes: usize,
 }
 
@@ -194,6 +197,14 @@ pub(crate) struct CommitLoop {
 /// What a commit keeps in memory until it is durable.
 type Held = (Vec<Arc<Slot>>, Option<Arc<CurrentSlot>>);
 
+/// Who is to hear of a commit.
+#[derive(Default)]
+struct Committed {
+    /// Runs that changed.
+    runs: Vec<ExecutionKey>,
+    news: Vec<Tell>,
+}
+
 /// Submissions that go into one batch.
 struct Gathered {
     submissions: Vec<Submission>,
@@ -232,12 +243,13 @@ impl CommitLoop {
             match self.commit(gathered).await {
                 // With nothing asked for there may have been nothing to write.
                 Ok(_) if count == 0 => {}
-                Ok(runs) => {
+                Ok(Committed { runs, news }) => {
                     progress.send_modify(|progress| {
                         progress.durable += count;
                         progress.lease_seen_at = progress.lease_seen_at.map(|_| began_at);
                     });
                     runs.iter().for_each(|key| self.waiters.wake(key));
+                    news.into_iter().for_each(Tell::tell);
                 }
                 Err(closed) => break closed,
             }
@@ -283,8 +295,8 @@ impl CommitLoop {
         Gathered { submissions, is_last }
     }
 
-    /// Makes the submissions durable and sets their tasks going. Returns the runs that changed.
-    async fn commit(&mut self, gathered: Gathered) -> Result<Vec<ExecutionKey>, Closed> {
+    /// Makes the submissions durable and sets their tasks going.
+    async fn commit(&mut self, gathered: Gathered) -> Result<Committed, Closed> {
         let Gathered { mut submissions, is_last } = gathered;
         if self.ids.is_running_out(self.range_id) {
             self.renew_lease().await?;
@@ -295,15 +307,19 @@ impl CommitLoop {
             appended.map_err(|error| Closed::GivenUp(error.to_string()))?;
         }
         let runs = submissions.iter().flat_map(Submission::keys).cloned().collect();
+        let mut committed = Committed { runs, news: Vec::new() };
+        for run in submissions.iter_mut().flat_map(|submission| &mut submission.runs) {
+            committed.news.append(&mut run.news);
+        }
         let is_asked_for = !submissions.is_empty();
         let (mut commit, held) = self.prepare(submissions, is_last);
         if commit.is_empty() && !is_asked_for {
-            return Ok(runs);
+            return Ok(committed);
         }
         self.write(&mut commit).await?;
         self.queues.committed(commit);
         drop(held);
-        Ok(runs)
+        Ok(committed)
     }
 
     /// One batch of many submissions. Ids of queue tasks are given out here, so that their order is the commits' order.

@@ -18,7 +18,7 @@ use super::transact::TransactError;
 use crate::errors::ServiceError;
 
 /// How long a wait for a new event lasts before the client is told to ask again.
-const LONG_POLL: Duration = Duration::from_secs(20);
+pub(super) const LONG_POLL: Duration = Duration::from_secs(20);
 /// A page ends with the batch that passes this, so that it stays well under the 4 MiB of a gRPC message.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Events in a page, unless the client wants fewer.

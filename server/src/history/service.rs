@@ -20,7 +20,7 @@ use super::describe::{describe, public_status};
 use super::ownership::Ownership;
 use super::queries::Query;
 use super::shard::{Shard, ShardParts};
-use super::start::StartRequest;
+use super::start::{StartRequest, StartedRun};
 use super::token::{self, ParsedToken};
 use super::transact::TransactError;
 use crate::cluster::peers::Peers;
@@ -29,7 +29,7 @@ use crate::errors::ServiceError;
 use crate::namespaces::NamespaceRegistry;
 
 pub struct Service {
-    ownership: Ownership,
+    pub(super) ownership: Ownership,
     pub(super) env: Env,
     peers: Peers,
 }
@@ -80,14 +80,7 @@ impl Service {
         let mut request = start_request(namespace_id, request.request.unwrap_or_default());
         request.start.parent = parent;
         let shard = self.ownership.shard(namespace_id, &request.workflow_id).await?;
-        let run = shard.start(request).await?;
-        Ok(public::StartWorkflowExecutionResponse {
-            run_id: run.run_id.to_string(),
-            first_execution_run_id: run.first_run_id.to_string(),
-            started: run.is_new,
-            status: public_status(run.status).into(),
-            ..Default::default()
-        })
+        Ok(start_response(&shard.start(request).await?))
     }
 
     pub async fn signal_workflow_execution(
@@ -366,13 +359,13 @@ impl Service {
 }
 
 /// How many runs a request goes after that close while it looks for the open one.
-const FOLLOWED_RUNS_MAX: usize = 8;
+pub(super) const FOLLOWED_RUNS_MAX: usize = 8;
 
 /// Which run a request means.
 pub(super) struct Target {
     namespace_id: NamespaceId,
     workflow_id: Arc<str>,
-    run_id: Option<RunId>,
+    pub(super) run_id: Option<RunId>,
 }
 
 impl Target {
@@ -430,7 +423,17 @@ pub(super) fn span(duration: Option<prost_types::Duration>) -> Option<Duration> 
     duration.and_then(|duration| duration.try_into().ok()).filter(|span: &Duration| !span.is_zero())
 }
 
-fn start_request(namespace_id: NamespaceId, request: public::StartWorkflowExecutionRequest) -> StartRequest {
+pub(super) fn start_response(run: &StartedRun) -> public::StartWorkflowExecutionResponse {
+    public::StartWorkflowExecutionResponse {
+        run_id: run.run_id.to_string(),
+        first_execution_run_id: run.first_run_id.to_string(),
+        started: run.is_new,
+        status: public_status(run.status).into(),
+        ..Default::default()
+    }
+}
+
+pub(super) fn start_request(namespace_id: NamespaceId, request: public::StartWorkflowExecutionRequest) -> StartRequest {
     let (reuse, conflict) = (request.workflow_id_reuse_policy(), request.workflow_id_conflict_policy());
     let start = Start {
         workflow_type: request.workflow_type.unwrap_or_default().name,
@@ -455,7 +458,7 @@ fn start_request(namespace_id: NamespaceId, request: public::StartWorkflowExecut
         parent: None,
         signal: None,
     };
-    StartRequest { namespace_id, workflow_id: request.workflow_id.into(), start, reuse, conflict }
+    StartRequest { namespace_id, workflow_id: request.workflow_id.into(), start, reuse, conflict, update: None }
 }
 
 fn signal_with_start_request(

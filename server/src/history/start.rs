@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proto::temporal::api::enums::v1::{
     ResourceExhaustedCause, ResourceExhaustedScope, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
 };
+use proto::temporal::api::update::v1::Request;
 use workflow::{
     CurrentRun, Decision, ExecutionKey, Input, NamespaceId, Rejection, RunId, Signal, Start, StartDecision,
     StartPolicy, Status, Terminate, decide_start,
@@ -13,6 +14,7 @@ use workflow::{
 use super::cache::{CurrentSlot, Known};
 use super::shard::Shard;
 use super::transact::{Kept, TransactError, current_run, unknown_to_others};
+use super::update::Waiter;
 use crate::errors::ServiceError;
 
 /// The run that a signal-with-start meant may close in between; then it is decided anew, this often at most.
@@ -25,6 +27,8 @@ pub(crate) struct StartRequest {
     pub(crate) start: Start,
     pub(crate) reuse: WorkflowIdReusePolicy,
     pub(crate) conflict: WorkflowIdConflictPolicy,
+    /// The run is started with this update in memory.
+    pub(crate) update: Option<Arc<Request>>,
 }
 
 /// The run that answers the request.
@@ -33,6 +37,8 @@ pub(crate) struct StartedRun {
     pub(crate) first_run_id: RunId,
     pub(crate) status: Status,
     pub(crate) is_new: bool,
+    /// For the update that the run was started with.
+    pub(super) waiter: Option<Waiter>,
 }
 
 impl Shard {
@@ -72,7 +78,7 @@ impl Shard {
     }
 
     /// Starts a run, or finds the one that answers the request; the caller holds `starting`.
-    async fn start_in_turn(
+    pub(super) async fn start_in_turn(
         &self,
         current_slot: &CurrentSlot,
         request: &StartRequest,
@@ -122,7 +128,7 @@ impl Shard {
         })
     }
 
-    async fn current_run(
+    pub(super) async fn current_run(
         &self,
         slot: &CurrentSlot,
         request: &StartRequest,
@@ -165,7 +171,11 @@ impl Shard {
         // Nothing is awaited from the first `keep_one` to the submission: a caller that goes away leaves nothing half kept.
         let current = current_run(&next.state);
         let slot = self.slots.run(&key);
-        runs.push(self.keep_one(&slot, &mut unknown_to_others(&slot), *next));
+        let mut execution = unknown_to_others(&slot);
+        runs.push(self.keep_one(&slot, &mut execution, *next));
+        let found = request.update.as_ref().map(|update| execution.admit(update));
+        drop(execution);
+        let waiter = found.map(|found| Waiter { slot: Arc::clone(&slot), found });
         let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
         let kept = Kept { runs, current: Some((current_slot, current)), newborn: Some(slot) };
         let submitted = self.submit(permit, kept);
@@ -175,7 +185,7 @@ impl Shard {
         drop(replaced_execution);
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
         let run_id = key.run_id;
-        Ok(Some(StartedRun { run_id, first_run_id: run_id, status: Status::Running, is_new: true }))
+        Ok(Some(StartedRun { run_id, first_run_id: run_id, status: Status::Running, is_new: true, waiter }))
     }
 
     /// A run that is there already. Waits for the commit that made it what it is.
@@ -185,7 +195,7 @@ impl Shard {
         let state = self.load(&key, &mut *slot.execution.lock().await).await?;
         self.committer.confirmed().await.map_err(TransactError::from)?;
         let first_run_id = state.started.first_run_id;
-        Ok(StartedRun { run_id, first_run_id, status: state.status, is_new: false })
+        Ok(StartedRun { run_id, first_run_id, status: state.status, is_new: false, waiter: None })
     }
 }
 
@@ -205,7 +215,7 @@ impl StartRequest {
         }
     }
 
-    fn key(&self, run_id: RunId) -> ExecutionKey {
+    pub(super) fn key(&self, run_id: RunId) -> ExecutionKey {
         ExecutionKey { namespace_id: self.namespace_id, workflow_id: Arc::clone(&self.workflow_id), run_id }
     }
 }

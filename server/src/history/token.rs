@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 use proto::everrow::history::{HistoryPageToken, TaskToken};
 use uuid::Uuid;
-use workflow::{ActivityRef, EventId, ExecutionKey, NamespaceId, RunId, TaskRef};
+use workflow::{ActivityRef, EventId, ExecutionKey, NamespaceId, RunId, TaskRef, Timestamp};
 
 use crate::errors::ServiceError;
 
@@ -49,6 +49,7 @@ pub(crate) fn parse_task_token(namespace_id: NamespaceId, token: &Bytes) -> Resu
         scheduled_event_id: EventId(token.scheduled_event_id),
         attempt: (token.attempt > 0).then_some(token.attempt),
         started_event_id: (token.started_event_id > 0).then_some(EventId(token.started_event_id)),
+        started_at: (token.started_at > 0).then_some(Timestamp(token.started_at)),
     };
     let (workflow_id, activity_id) = (Arc::from(token.workflow_id), token.activity_id);
     Ok(ParsedToken { namespace_id, workflow_id, run_id: run_id(&token.run_id)?, task, activity_id })

@@ -44,6 +44,16 @@ pub(crate) enum TransactError {
 impl Shard {
     /// Lets something happen to a run.
     pub(crate) async fn transact(&self, key: &ExecutionKey, input: Input) -> Result<Reply, TransactError> {
+        self.transact_then(key, input, |_, reply| reply).await
+    }
+
+    /// As `transact`; `then` looks at the run while nobody else can.
+    pub(crate) async fn transact_then<T>(
+        &self,
+        key: &ExecutionKey,
+        input: Input,
+        then: impl FnOnce(&mut Execution, Reply) -> T,
+    ) -> Result<T, TransactError> {
         let is_timer = matches!(input, Input::Due(_));
         let retention = self.retention(key.namespace_id).await?;
         let permit = self.committer.reserve().await?;
@@ -52,16 +62,17 @@ impl Shard {
             // Held for the decision only, not for the commit: the next transition of this run may join the same batch.
             let mut execution = slot.execution.lock().await;
             let current = self.load(key, &mut execution).await?;
+            let input = execution.updates.brief(input);
             match self.decide(&current, input, &self.facts(retention))? {
                 Ok(Decision::Changed(next)) => {
                     let (reply, kept) = self.keep(&slot, &mut execution, *next);
                     execution.submitted = self.submit(permit, kept);
-                    (Some(execution.submitted), Ok(reply))
+                    (Some(execution.submitted), execution.conclude(reply, then))
                 }
                 // The place in the line is given back: whoever waits for the others must not hold one.
                 Ok(Decision::Unchanged(reply)) => {
                     drop(permit);
-                    (None, Ok(reply))
+                    (None, execution.conclude(reply, then))
                 }
                 Err(rejection) => {
                     drop(permit);
@@ -77,13 +88,7 @@ impl Shard {
             None if is_timer => {}
             None => self.committer.confirmed().await?,
         }
-        let reply = outcome?;
-        // The input was too much for the run: that it ended is durable, and the caller hears why.
-        if let Reply::Terminated { message } = reply {
-            Err(Rejection::InvalidArgument(message).into())
-        } else {
-            Ok(reply)
-        }
+        Ok(outcome?)
     }
 
     /// The run's state, from memory or from the store.
@@ -185,7 +190,8 @@ impl Shard {
     }
 
     pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
-        let Transition { mut state, mut events, changed, tasks, .. } = next;
+        let Transition { mut state, mut events, changed, tasks, notices, .. } = next;
+        let news = execution.updates.follow(&state, notices);
         let previous_txn_id = state.unrecorded.last_txn_id;
         let mut append = None;
         let mut bytes = 0;
@@ -205,7 +211,7 @@ impl Shard {
         self.slots.keep(&state.key, slot, weight(&state) + execution.recent.bytes());
         let write = RunWrite { state, changed };
         bytes += write.size_estimate();
-        RunCommit { slot: Arc::clone(slot), write, tasks, append, bytes }
+        RunCommit { slot: Arc::clone(slot), write, tasks, append, news, bytes }
     }
 
     /// Starts writing the history node at once, beside the batch in flight: it is real only once a commit names it.
@@ -230,6 +236,17 @@ impl Shard {
                 tokio::time::sleep(env.jittered(super::queues::backoff(tries))).await;
             }
         })
+    }
+}
+
+impl Execution {
+    fn conclude<T>(&mut self, reply: Reply, then: impl FnOnce(&mut Self, Reply) -> T) -> Result<T, Rejection> {
+        // The input was too much for the run: that it ended will be durable, and the caller hears why.
+        if let Reply::Terminated { message } = reply {
+            return Err(Rejection::InvalidArgument(message));
+        }
+        self.updates.note_sent(&reply);
+        Ok(then(self, reply))
     }
 }
 
@@ -262,7 +279,8 @@ fn weight(state: &ExecutionState) -> usize {
     const STATE: usize = 1024;
     const ITEM: usize = 384;
     let unrecorded = &state.unrecorded;
-    let n_others = state.children.len() + state.external_signals.len() + state.external_cancels.len();
+    let n_others =
+        state.children.len() + state.external_signals.len() + state.external_cancels.len() + state.updates.len();
     let n_items = state.activities.len() + state.timers.len() + state.signal_request_ids.len() + n_others;
     let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
     let payloads =

@@ -30,10 +30,13 @@ impl Shard {
             request_id: request.request_id,
             identity: poll.identity,
             task_queue: poll.task_queue.unwrap_or_default().name,
+            updates: Vec::new(),
         };
-        let Reply::WorkflowTaskStarted(task) = self.transact(key, Input::StartWorkflowTask(input)).await? else {
-            return Err(unexpected(key));
-        };
+        let reply = self.transact(key, Input::StartWorkflowTask(input)).await?;
+        if matches!(reply, Reply::WorkflowTaskWithdrawn) {
+            return Err(ServiceError::NotFound("No messages for speculative workflow task.".into()));
+        }
+        let Reply::WorkflowTaskStarted(task) = reply else { return Err(unexpected(key)) };
         self.workflow_task(key, *task).await
     }
 
@@ -55,6 +58,7 @@ impl Shard {
             scheduled_event_id: task.scheduled_event_id.0,
             started_event_id: task.started_event_id.0,
             attempt: task.attempt,
+            started_at: task.started_at.0,
             ..Default::default()
         };
         Ok(public::PollWorkflowTaskQueueResponse {
@@ -74,6 +78,7 @@ impl Shard {
                 .run(key)
                 .queries
                 .carried_by(TaskAttempt { scheduled_event_id: task.scheduled_event_id, attempt: task.attempt }),
+            messages: task.messages,
             ..Default::default()
         })
     }
@@ -88,12 +93,17 @@ impl Shard {
         let input = CompleteWorkflowTask {
             task,
             commands: request.commands,
+            messages: request.messages,
+            updates: Vec::new(),
             identity: request.identity,
             #[expect(deprecated, reason = "older workers still tell their version this way")]
             binary_checksum: request.binary_checksum,
             sticky: request.sticky_attributes.and_then(sticky_of),
             force_new_task: request.force_create_new_workflow_task,
             return_new_task: request.return_new_workflow_task,
+            discards_events: request
+                .capabilities
+                .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
             sdk_metadata: request.sdk_metadata,
             metering_metadata: request.metering_metadata,
             request_id: self.env.new_uuid().to_string(),
@@ -105,12 +115,17 @@ impl Shard {
         answering.deliver(request.query_results);
         drop(answering);
         match reply {
-            Reply::WorkflowTaskCompleted { new_task: None } => {
-                Ok(public::RespondWorkflowTaskCompletedResponse::default())
-            }
-            Reply::WorkflowTaskCompleted { new_task: Some(task) } => {
-                let workflow_task = Some(self.workflow_task(key, *task).await?);
-                Ok(public::RespondWorkflowTaskCompletedResponse { workflow_task, ..Default::default() })
+            Reply::WorkflowTaskCompleted { new_task, reset_to } => {
+                let workflow_task = match new_task {
+                    Some(task) => Some(self.workflow_task(key, *task).await?),
+                    None => None,
+                };
+                let reset_history_event_id = reset_to.map_or(0, |event| event.0);
+                Ok(public::RespondWorkflowTaskCompletedResponse {
+                    workflow_task,
+                    reset_history_event_id,
+                    ..Default::default()
+                })
             }
             Reply::BadCommand { message, .. } => Err(ServiceError::InvalidArgument(message)),
             Reply::WorkflowTaskHeartbeatTimedOut => {
@@ -119,6 +134,7 @@ impl Shard {
             Reply::Done
             | Reply::Started { .. }
             | Reply::WorkflowTaskStarted(_)
+            | Reply::WorkflowTaskWithdrawn
             | Reply::ActivityStarted(_)
             | Reply::Heartbeat(_)
             | Reply::ActivityOptions(_)

@@ -11,3 +11,4 @@ mod deletion;
 mod children;
 mod external;
 mod simulation;
+mod updates;

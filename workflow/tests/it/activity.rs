@@ -174,7 +174,8 @@ fn only_the_attempt_that_runs_may_end_an_activity() {
     let unstarted = run.complete_activity(5).unwrap_err();
     assert_eq!(unstarted, Rejection::ActivityNotFound);
     run.start_activity(5).unwrap();
-    let stale = ActivityRef::Task(TaskRef { scheduled_event_id: EventId(5), attempt: Some(2), started_event_id: None });
+    let (attempt, started_event_id, started_at) = (Some(2), None, None);
+    let stale = ActivityRef::Task(TaskRef { scheduled_event_id: EventId(5), attempt, started_event_id, started_at });
     let input = CompleteActivity { activity: stale, result: None, identity: String::new() };
     assert_eq!(run.input(Input::CompleteActivity(input)).unwrap_err(), Rejection::ActivityNotFound);
 }

@@ -113,7 +113,12 @@ fn a_closed_run_hears_nothing_any_more() {
         assert!(matches!(run.input(Input::Due(task)), Ok(Reply::Done)));
     }
     let completion = workflow::CompleteWorkflowTask {
-        task: workflow::TaskRef { scheduled_event_id: workflow::EventId(2), attempt: None, started_event_id: None },
+        task: workflow::TaskRef {
+            scheduled_event_id: workflow::EventId(2),
+            attempt: None,
+            started_event_id: None,
+            started_at: None,
+        },
         ..Run::working().completion(Vec::new())
     };
     let answer = run.input(Input::CompleteWorkflowTask(Box::new(completion))).unwrap_err();

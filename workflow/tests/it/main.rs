@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, and says where")]
 
 mod others;
+mod answers;
 mod run;
 mod walk;
 
@@ -18,5 +19,7 @@ mod properties;
 mod replay;
 mod signal;
 mod start;
+mod speculative;
 mod timer;
+mod update;
 mod workflow_task;

@@ -19,12 +19,13 @@ use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
+use proto::temporal::api::update::v1::Request;
 use uuid::Uuid;
 use workflow::{
     Activity, ActivityRef, Branch, Child, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey,
-    ExecutionState, ExternalRequest, Facts, FailActivity, Input, Limits, NamespaceId, Rejection, Reply, RunId,
+    ExecutionState, ExternalRequest, Facts, FailActivity, Input, Limits, NamespaceId, Notice, Rejection, Reply, RunId,
     Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef, Terminate, Timer, TimerTask,
-    Timestamp, TransferTask, Transition, WorkflowTask, WorkflowTaskStarted,
+    Timestamp, TransferTask, Transition, Update, WaitingUpdate, WorkflowTask, WorkflowTaskStarted,
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -36,6 +37,10 @@ pub(crate) struct Run {
     pub(crate) tasks: Vec<Task>,
     pub(crate) facts: Facts,
     pub(crate) new_run: Option<Box<Transition>>,
+    /// Updates in the server's memory.
+    pub(crate) waiting: Vec<WaitingUpdate>,
+    /// All notices so far, save that history grew.
+    pub(crate) notices: Vec<Notice>,
     rows: Rows,
 }
 
@@ -48,6 +53,7 @@ struct Rows {
     external_signals: BTreeMap<i64, Arc<ExternalRequest>>,
     external_cancels: BTreeMap<i64, Arc<ExternalRequest>>,
     signal_request_ids: BTreeMap<i64, Arc<String>>,
+    updates: BTreeMap<i64, Arc<Update>>,
     buffered_events: BTreeMap<i64, Arc<HistoryEvent>>,
 }
 
@@ -126,6 +132,8 @@ impl Run {
             tasks: Vec::new(),
             facts,
             new_run: None,
+            waiting: Vec::new(),
+            notices: Vec::new(),
             rows: Rows::default(),
         };
         run.keep(born);
@@ -160,15 +168,53 @@ impl Run {
 
     /// Gives the run an input and keeps what comes of it, as a store would.
     pub(crate) fn input(&mut self, input: Input) -> Result<Reply, Rejection> {
-        match workflow::transition(&self.state, input, &self.facts)? {
-            Decision::Changed(changed) => Ok(self.keep(*changed)),
-            Decision::Unchanged(reply) => Ok(reply),
+        let admitted = if let Input::AdmitUpdate(admit) = &input { Some(Arc::clone(&admit.request)) } else { None };
+        let reply = match workflow::transition(&self.state, input, &self.facts)? {
+            Decision::Changed(changed) => self.keep(*changed),
+            Decision::Unchanged(reply) => reply,
+        };
+        self.remember(admitted, &reply);
+        Ok(reply)
+    }
+
+    /// Keeps updates in memory as a server does, and which of them a worker was sent.
+    fn remember(&mut self, admitted: Option<Arc<Request>>, reply: &Reply) {
+        if let Some(request) = admitted {
+            let update = WaitingUpdate { request, is_sent: false };
+            let is_known = self.waiting.iter().any(|waiting| waiting.id() == update.id())
+                || self.state.find_update(update.id()).is_some();
+            if !is_known {
+                self.waiting.push(update);
+            }
+        }
+        let (Reply::WorkflowTaskStarted(task) | Reply::WorkflowTaskCompleted { new_task: Some(task), .. }) = reply
+        else {
+            return;
+        };
+        for waiting in &mut self.waiting {
+            waiting.is_sent |= task.messages.iter().any(|message| message.protocol_instance_id == waiting.id());
+        }
+    }
+
+    fn hear(&mut self, notices: Vec<Notice>) {
+        for notice in notices {
+            let (Notice::UpdateAccepted { update_id }
+            | Notice::UpdateCompleted { update_id, .. }
+            | Notice::UpdateRejected { update_id, .. }
+            | Notice::UpdateAborted { update_id }) = &notice
+            else {
+                continue;
+            };
+            self.waiting.retain(|waiting| waiting.id() != update_id);
+            self.notices.push(notice);
         }
     }
 
     fn keep(&mut self, changed: Transition) -> Reply {
         let Transition { state, events, changed, tasks, new_run, notices, reply } = changed;
-        assert_eq!(notices.is_empty(), events.is_empty(), "who waits for history hears that it grew");
+        let grew = notices.contains(&Notice::HistoryGrew);
+        assert_eq!(grew, !events.is_empty(), "who waits for history hears that it grew");
+        self.hear(notices);
         if !events.is_empty() {
             self.batches.push(events);
         }
@@ -183,6 +229,7 @@ impl Run {
         write(&mut self.rows.external_signals, changed.external_signals);
         write(&mut self.rows.external_cancels, changed.external_cancels);
         write(&mut self.rows.signal_request_ids, changed.signal_request_ids);
+        write(&mut self.rows.updates, changed.updates);
         write(&mut self.rows.buffered_events, changed.buffered_events);
         self.check();
         reply
@@ -207,6 +254,7 @@ impl Run {
         stored(&self.rows.external_signals, self.state.external_signals.iter().collect());
         stored(&self.rows.external_cancels, self.state.external_cancels.iter().collect());
         stored(&self.rows.signal_request_ids, self.state.signal_request_ids.iter().collect());
+        stored(&self.rows.updates, self.state.updates.iter().collect());
         stored(&self.rows.buffered_events, self.state.unrecorded.buffered_events.iter().collect());
     }
 
@@ -280,6 +328,7 @@ impl Run {
             request_id: request_id.to_owned(),
             identity: "worker".to_owned(),
             task_queue: scheduled.task_queue,
+            updates: self.waiting.clone(),
         }))?;
         let Reply::WorkflowTaskStarted(started) = reply else { panic!("unexpected {reply:?}") };
         Ok(*started)
@@ -298,6 +347,7 @@ impl Run {
             scheduled_event_id: scheduled.event_id,
             attempt: Some(scheduled.attempt),
             started_event_id: Some(running.event_id),
+            started_at: Some(running.at),
         }
     }
 
@@ -306,11 +356,14 @@ impl Run {
         CompleteWorkflowTask {
             task: self.task_ref(),
             commands,
+            messages: Vec::new(),
+            updates: self.waiting.clone(),
             identity: "worker".to_owned(),
             binary_checksum: String::new(),
             sticky: None,
             force_new_task: false,
             return_new_task: false,
+            discards_events: false,
             sdk_metadata: None,
             metering_metadata: None,
             request_id: "again".to_owned(),
@@ -382,6 +435,7 @@ impl Run {
             scheduled_event_id: EventId(scheduled_event_id),
             attempt: Some(self.activity(scheduled_event_id).unrecorded.attempt),
             started_event_id: None,
+            started_at: None,
         })
     }
 

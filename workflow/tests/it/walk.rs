@@ -2,21 +2,25 @@
 //! law of replay and that the changed rows are all that changed. A failing walk prints its seed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::command::v1::{Command, ContinueAsNewWorkflowExecutionCommandAttributes};
 use proto::temporal::api::common::v1::RetryPolicy;
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::protocol::v1::Message;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
-    ActivityRef, ActivityTarget, CancelActivity, CompleteActivity, EventId, FailActivity, FailWorkflowTask, Heartbeat,
-    Input, Jitter, Limits, OptionsChange, PauseActivity, RequestCancel, ResetActivity, RunId, StartActivity,
-    StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, UnpauseActivity, UpdateActivity, WorkflowTask,
+    ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, EventId, FailActivity,
+    FailWorkflowTask, Heartbeat, Input, Jitter, Limits, OptionsChange, PauseActivity, RequestCancel, ResetActivity,
+    RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, UnpauseActivity, UpdateActivity,
+    WorkflowTask,
 };
 
+use crate::answers::{acceptance, protocol_message, rejection, response, update_request};
 use crate::others;
 use crate::run::{
     Run, SECOND, activity_attributes, cancel_activity, cancel_timer, cancel_workflow, complete_workflow,
@@ -57,7 +61,7 @@ fn replay_gives_the_state_again_on_random_walks() {
 }
 
 /// Every event that the core records, save those that only a command with properties makes.
-const RECORDED: [&str; 37] = [
+const RECORDED: [&str; 39] = [
     "WorkflowExecutionStarted",
     "WorkflowExecutionCompleted",
     "WorkflowExecutionFailed",
@@ -95,6 +99,8 @@ const RECORDED: [&str; 37] = [
     "RequestCancelExternalWorkflowExecutionInitiated",
     "RequestCancelExternalWorkflowExecutionFailed",
     "ExternalWorkflowExecutionCancelRequested",
+    "WorkflowExecutionUpdateAccepted",
+    "WorkflowExecutionUpdateCompleted",
 ];
 
 struct Walk {
@@ -135,7 +141,7 @@ fn begin(random: &mut SmallRng) -> Run {
         start.cron_schedule = "* * * * *".to_owned();
     }
     if random.random_ratio(1, 3) {
-        start.run_timeout = Some(120 * SECOND);
+        start.run_timeout = Some(60 * SECOND);
     }
     if random.random_ratio(1, 4) {
         start.start_delay = Some(3 * SECOND);
@@ -150,6 +156,7 @@ fn begin(random: &mut SmallRng) -> Run {
     // Small ones, so that walks meet them.
     facts.limits = Limits { buffered_events: 5, signals: 40, pending_activities: 6, ..Limits::default() };
     facts.limits.pending_children = 4;
+    facts.limits.updates_in_flight = 4;
     if random.random_ratio(1, 5) {
         facts.limits.history_count = 90;
     }
@@ -170,7 +177,7 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         return others::any_answer(random, run);
     }
     let is_likely = !chance(random, 4);
-    match random.random_range(0..21) {
+    match random.random_range(0..24) {
         0..=9 if is_likely => match &run.state.workflow_task {
             WorkflowTask::None => any_timer(random, run),
             WorkflowTask::Scheduled(_) => start_task(random, run),
@@ -190,6 +197,7 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         18 if chance(random, 8) => Input::Delete,
         18 => Input::ResetSticky,
         19 => others::any_answer(random, run),
+        21..=23 => admit_update(random, run),
         _ => request_cancel(random),
     }
 }
@@ -210,6 +218,7 @@ fn start_task(random: &mut SmallRng, run: &Run) -> Input {
         request_id: if chance(random, 3) { "x".to_owned() } else { "poll".to_owned() },
         identity: "worker".to_owned(),
         task_queue,
+        updates: run.waiting.clone(),
     })
 }
 
@@ -219,9 +228,10 @@ fn any_task_ref(random: &mut SmallRng, run: &Run) -> TaskRef {
             scheduled_event_id: scheduled.event_id,
             attempt: Some(scheduled.attempt),
             started_event_id: Some(running.event_id),
+            started_at: chance(random, 2).then_some(running.at),
         },
         WorkflowTask::None | WorkflowTask::Scheduled(_) => {
-            TaskRef { scheduled_event_id: EventId(2), attempt: None, started_event_id: None }
+            TaskRef { scheduled_event_id: EventId(2), attempt: None, started_event_id: None, started_at: None }
         }
     };
     if chance(random, 12) { TaskRef { attempt: Some(9), ..task } } else { task }
@@ -229,15 +239,19 @@ fn any_task_ref(random: &mut SmallRng, run: &Run) -> TaskRef {
 
 fn complete_task(random: &mut SmallRng, run: &Run) -> Input {
     let n_commands = random.random_range(0..4);
-    let commands = (0..n_commands).map(|_| any_command(random, run)).collect();
+    let mut commands: Vec<Command> = (0..n_commands).map(|_| any_command(random, run)).collect();
+    let messages = any_answers(random, run, &mut commands);
     Input::CompleteWorkflowTask(Box::new(workflow::CompleteWorkflowTask {
         task: any_task_ref(random, run),
         commands,
+        messages,
+        updates: run.waiting.clone(),
         identity: "worker".to_owned(),
         binary_checksum: String::new(),
         sticky: if chance(random, 2) { sticky() } else { None },
         force_new_task: chance(random, 4),
         return_new_task: chance(random, 2),
+        discards_events: chance(random, 2),
         sdk_metadata: None,
         metering_metadata: None,
         request_id: "again".to_owned(),
@@ -268,6 +282,43 @@ fn any_command(random: &mut SmallRng, run: &Run) -> Command {
         38 => continue_as_new(ContinueAsNewWorkflowExecutionCommandAttributes::default()),
         _ => start_timer("", SECOND),
     }
+}
+
+/// What a worker says of the updates that wait or are accepted: mostly sensible, sometimes not.
+fn any_answers(random: &mut SmallRng, run: &Run, commands: &mut Vec<Command>) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for waiting in &run.waiting {
+        let id = waiting.id();
+        match random.random_range(0..8) {
+            0 | 1 => messages.push(rejection(id)),
+            2 | 3 => messages.push(acceptance(id)),
+            4 => messages.extend([acceptance(id), response(id)]),
+            _ => {}
+        }
+    }
+    for (_, update) in run.state.updates.iter().filter(|(_, update)| update.completed.is_none()) {
+        if chance(random, 3) {
+            messages.push(response(&update.update_id));
+        }
+    }
+    if chance(random, 30) {
+        messages.push(acceptance(["u1", "u2", "u3"][random.random_range(0..3)]));
+    }
+    for message in &messages {
+        if chance(random, 2) {
+            commands.insert(0, protocol_message(&message.id));
+        }
+    }
+    messages
+}
+
+fn admit_update(random: &mut SmallRng, run: &Run) -> Input {
+    let id = format!("u{}", random.random_range(0..30));
+    Input::AdmitUpdate(AdmitUpdate {
+        request: Arc::new(update_request(&id)),
+        first_run_id: chance(random, 20).then(|| RunId(Uuid::from_u128(99))),
+        waiting: run.waiting.clone(),
+    })
 }
 
 fn any_activity(random: &mut SmallRng, run: &Run) -> i64 {
@@ -332,7 +383,7 @@ fn any_activity_ref(random: &mut SmallRng, run: &Run) -> ActivityRef {
         return ActivityRef::Id(activity.map_or("nobody".to_owned(), |activity| activity.activity_id.clone()));
     }
     let attempt = activity.map(|activity| activity.unrecorded.attempt);
-    ActivityRef::Task(TaskRef { scheduled_event_id: EventId(id), attempt, started_event_id: None })
+    ActivityRef::Task(TaskRef { scheduled_event_id: EventId(id), attempt, started_event_id: None, started_at: None })
 }
 
 fn end_activity(random: &mut SmallRng, run: &Run) -> Input {

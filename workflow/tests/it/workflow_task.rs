@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
-use proto::temporal::api::command::v1::{
-    Command, ProtocolMessageCommandAttributes, ScheduleNexusOperationCommandAttributes,
-};
+use proto::temporal::api::command::v1::{Command, ScheduleNexusOperationCommandAttributes};
 use proto::temporal::api::enums::v1::{CommandType, SuggestContinueAsNewReason, TimeoutType, WorkflowTaskFailedCause};
 use proto::temporal::api::history::v1::history_event::Attributes;
 use workflow::{EventId, FailWorkflowTask, Input, Rejection, Reply, StickyDispatch, TaskRef, TimerTask, TransferTask};
@@ -43,6 +41,7 @@ fn a_task_is_started_once_but_a_repeated_poll_hears_the_same() {
         request_id: "late".to_owned(),
         identity: String::new(),
         task_queue: "orders".to_owned(),
+        updates: Vec::new(),
     };
     assert_eq!(idle.input(Input::StartWorkflowTask(input)).unwrap_err(), Rejection::WorkflowTaskNotFound);
 }
@@ -191,6 +190,7 @@ fn a_task_taken_from_the_normal_queue_leaves_the_sticky_one() {
         request_id: "p".to_owned(),
         identity: String::new(),
         task_queue: "orders".to_owned(),
+        updates: Vec::new(),
     };
     let reply = run.input(Input::StartWorkflowTask(input)).unwrap();
     assert!(matches!(reply, Reply::WorkflowTaskStarted(started) if !started.is_sticky));
@@ -221,7 +221,9 @@ fn a_worker_may_keep_its_task_alive_but_not_for_ever() {
         if matches!(reply, Reply::WorkflowTaskHeartbeatTimedOut) {
             break;
         }
-        let Reply::WorkflowTaskCompleted { new_task: Some(new_task) } = reply else { panic!("unexpected {reply:?}") };
+        let Reply::WorkflowTaskCompleted { new_task: Some(new_task), .. } = reply else {
+            panic!("unexpected {reply:?}")
+        };
         assert!(new_task.is_sticky);
         n_heartbeats += 1;
     }
@@ -262,19 +264,11 @@ fn nothing_follows_a_command_that_closes() {
 fn commands_that_are_not_built_yet_fail_their_task() {
     use WorkflowTaskFailedCause as Cause;
     let nexus = ScheduleNexusOperationCommandAttributes::default();
-    let message = ProtocolMessageCommandAttributes::default();
-    let cases = [
-        (
-            CommandType::ProtocolMessage,
-            CommandAttributes::ProtocolMessageCommandAttributes(message),
-            Cause::BadUpdateWorkflowExecutionMessage,
-        ),
-        (
-            CommandType::ScheduleNexusOperation,
-            CommandAttributes::ScheduleNexusOperationCommandAttributes(nexus),
-            Cause::FeatureDisabled,
-        ),
-    ];
+    let cases = [(
+        CommandType::ScheduleNexusOperation,
+        CommandAttributes::ScheduleNexusOperationCommandAttributes(nexus),
+        Cause::FeatureDisabled,
+    )];
     for (kind, attributes, expected) in cases {
         let mut run = Run::working();
         let command = Command { command_type: kind.into(), attributes: Some(attributes), ..Default::default() };

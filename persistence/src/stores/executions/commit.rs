@@ -12,7 +12,7 @@ use proto::everrow::record;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
     Activity, ChangedItems, Child, CurrentRun, ExecutionKey, ExecutionState, ExternalRequest, NamespaceId, Timer,
-    TransferTask,
+    TransferTask, Update,
 };
 
 use super::keys::{self, ItemKind};
@@ -80,6 +80,7 @@ enum Item {
     ExternalRequest(Arc<ExternalRequest>),
     SignalRequest(Arc<String>),
     BufferedEvent(Arc<HistoryEvent>),
+    Update(Arc<Update>),
 }
 
 impl ShardCommit {
@@ -150,10 +151,11 @@ impl RunWrite {
             external_signals,
             external_cancels,
             signal_request_ids,
+            updates,
             buffered_events,
         } = &self.changed;
         let n_small = activities.len() + timers.len() + signal_request_ids.len() + buffered_events.len();
-        let n_others = children.len() + external_signals.len() + external_cancels.len();
+        let n_others = children.len() + external_signals.len() + external_cancels.len() + updates.len();
         size += ROW_OVERHEAD * (n_small + n_others);
         for activity in activities.iter().filter_map(|(_, activity)| activity.as_ref()) {
             let progress = &activity.unrecorded;
@@ -210,6 +212,7 @@ impl MergedRun {
             external_signals,
             external_cancels,
             signal_request_ids,
+            updates,
             buffered_events,
         } = changed;
         self.change_items(ItemKind::Activity, activities, Item::Activity);
@@ -219,6 +222,7 @@ impl MergedRun {
         self.change_items(ItemKind::ExternalCancel, external_cancels, Item::ExternalRequest);
         self.change_items(ItemKind::SignalRequest, signal_request_ids, Item::SignalRequest);
         self.change_items(ItemKind::BufferedEvent, buffered_events, Item::BufferedEvent);
+        self.change_items(ItemKind::Update, updates, Item::Update);
     }
 
     fn change_items<V>(&mut self, kind: ItemKind, changed: &[(i64, Option<Arc<V>>)], item: fn(Arc<V>) -> Item) {
@@ -257,6 +261,7 @@ impl Item {
             Self::ExternalRequest(request) => rows::to_value(&rows::items::encode_external(request)),
             Self::SignalRequest(id) => rows::to_value(&record::SignalRequest { request_id: id.as_ref().clone() }),
             Self::BufferedEvent(event) => rows::to_value(event.as_ref()),
+            Self::Update(update) => rows::to_value(&rows::items::encode_update(update)),
         }
     }
 }

@@ -34,11 +34,12 @@ pub enum ItemKind {
     Child = 6,
     ExternalSignal = 7,
     ExternalCancel = 8,
+    Update = 9,
 }
 
 impl ItemKind {
     pub(super) fn from_sort_key(sort_key: i64) -> Option<Self> {
-        const ALL: [ItemKind; 9] = [
+        const ALL: [ItemKind; 10] = [
             ItemKind::State,
             ItemKind::Started,
             ItemKind::Activity,
@@ -48,6 +49,7 @@ impl ItemKind {
             ItemKind::Child,
             ItemKind::ExternalSignal,
             ItemKind::ExternalCancel,
+            ItemKind::Update,
         ];
         ALL.into_iter().find(|kind| *kind as i64 == sort_key)
     }

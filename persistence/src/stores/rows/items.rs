@@ -1,4 +1,4 @@
-//! Pending items of a run, a row each: activities, timers, children, requests to other workflows. A buffered event is
+//! Pending items of a run, a row each: activities, timers, children, requests to other workflows, updates. A buffered event is
 //! stored as it is.
 
 use proto::everrow::record;
@@ -7,7 +7,7 @@ use proto::temporal::api::enums::v1::ParentClosePolicy;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use workflow::{
     Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Child, ChildStart, EventId,
-    ExternalRequest, NamespaceId, RunId, Timer, Timestamp,
+    ExternalRequest, NamespaceId, RecordedAt, RunId, Timer, Timestamp, Update,
 };
 
 use super::{Decoded, Malformed, optional_span, span, uuid, uuid_bytes};
@@ -273,4 +273,31 @@ pub(crate) fn decode_external(id: i64, request: record::ExternalRequest) -> Deco
         namespace_id: NamespaceId(uuid(&request.namespace_id, "namespace_id")?),
         workflow_id: request.workflow_id,
     })
+}
+
+pub(crate) fn encode_update(update: &Update) -> record::Update {
+    let Update { update_id, admitted, accepted_event_id, completed } = update;
+    let place = |at: &Option<RecordedAt>| at.map_or((0, 0), |at| (at.event_id.0, at.batch_id.0));
+    let (admitted_event_id, admitted_batch_id) = place(admitted);
+    let (completed_event_id, completed_batch_id) = place(completed);
+    record::Update {
+        update_id: update_id.clone(),
+        admitted_event_id,
+        accepted_event_id: accepted_event_id.map_or(0, |event| event.0),
+        completed_event_id,
+        completed_batch_id,
+        admitted_batch_id,
+    }
+}
+
+pub(crate) fn decode_update(update: record::Update) -> Update {
+    let place = |event_id: i64, batch_id: i64| {
+        (event_id != 0).then_some(RecordedAt { event_id: EventId(event_id), batch_id: EventId(batch_id) })
+    };
+    Update {
+        update_id: update.update_id,
+        admitted: place(update.admitted_event_id, update.admitted_batch_id),
+        accepted_event_id: (update.accepted_event_id != 0).then_some(EventId(update.accepted_event_id)),
+        completed: place(update.completed_event_id, update.completed_batch_id),
+    }
 }

@@ -7,7 +7,7 @@ use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
     Activity, Child, Closed, CurrentRun, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items, RunId, Running,
-    Scheduled, Started, Status, Sticky, Timer, Timestamp, Unrecorded, WorkflowTask,
+    Scheduled, Started, Status, Sticky, Timer, Timestamp, Unrecorded, Update, WorkflowTask,
 };
 
 use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
@@ -23,6 +23,7 @@ pub(crate) struct Parts {
     pub(crate) external_cancels: Vec<(i64, ExternalRequest)>,
     pub(crate) signal_requests: Vec<(i64, String)>,
     pub(crate) buffered_events: Vec<(i64, HistoryEvent)>,
+    pub(crate) updates: Vec<(i64, Update)>,
 }
 
 pub(crate) fn encode(state: &ExecutionState) -> record::Run {
@@ -45,6 +46,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         cancel_requested,
         signal_request_ids,
         n_signals,
+        updates,
         history_size,
         memo,
         search_attributes,
@@ -87,7 +89,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
             children: children.len() as u64,
             external_signals: external_signals.len() as u64,
             external_cancels: external_cancels.len() as u64,
-            ..Default::default()
+            updates: updates.len() as u64,
         }),
         is_closing: *is_closing,
         ..Default::default()
@@ -116,6 +118,7 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
         cancel_requested: run.cancel_requested_event_id.map(EventId),
         signal_request_ids: Items::loaded(parts.signal_requests),
         n_signals: run.n_signals,
+        updates: Items::loaded(parts.updates),
         history_size: run.history_size,
         memo: Arc::new(run.memo.unwrap_or_default()),
         search_attributes: Arc::new(run.search_attributes.unwrap_or_default()),
@@ -141,7 +144,7 @@ fn check_counts(stored: record::ItemCounts, parts: &Parts) -> Decoded<()> {
         children: parts.children.len() as u64,
         external_signals: parts.external_signals.len() as u64,
         external_cancels: parts.external_cancels.len() as u64,
-        ..Default::default()
+        updates: parts.updates.len() as u64,
     };
     if stored == found {
         Ok(())
@@ -218,8 +221,16 @@ fn encode_workflow_task(task: &WorkflowTask) -> Option<record::WorkflowTask> {
         WorkflowTask::Scheduled(scheduled) => (scheduled, None),
         WorkflowTask::Running(scheduled, running) => (scheduled, Some(running)),
     };
-    let Scheduled { event_id, at, first_scheduled_at, attempt, task_queue, start_to_close_timeout, version } =
-        scheduled;
+    let Scheduled {
+        event_id,
+        at,
+        first_scheduled_at,
+        attempt,
+        task_queue,
+        start_to_close_timeout,
+        version,
+        is_speculative,
+    } = scheduled;
     Some(record::WorkflowTask {
         scheduled_event_id: event_id.0,
         scheduled_at: at.0,
@@ -229,7 +240,7 @@ fn encode_workflow_task(task: &WorkflowTask) -> Option<record::WorkflowTask> {
         start_to_close_timeout: Some(span(*start_to_close_timeout)),
         version: *version,
         running: running.map(encode_running),
-        ..Default::default()
+        is_speculative: *is_speculative,
     })
 }
 
@@ -243,6 +254,7 @@ fn decode_workflow_task(task: Option<record::WorkflowTask>) -> Decoded<WorkflowT
         task_queue: task.task_queue,
         start_to_close_timeout: required_span(task.start_to_close_timeout, "start_to_close_timeout")?,
         version: task.version,
+        is_speculative: task.is_speculative,
     };
     Ok(match task.running {
         None => WorkflowTask::Scheduled(scheduled),

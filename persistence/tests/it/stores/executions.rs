@@ -57,6 +57,7 @@ fn write(state: &mut ExecutionState) -> RunWrite {
         external_signals: state.external_signals.take_touched(),
         external_cancels: state.external_cancels.take_touched(),
         signal_request_ids: state.signal_request_ids.take_touched(),
+        updates: state.updates.take_touched(),
         buffered_events: state.unrecorded.buffered_events.take_touched(),
     };
     RunWrite { state: Arc::new(state.clone()), changed }
@@ -111,6 +112,7 @@ fn change(state: &mut ExecutionState, sampler: &mut Sampler) {
     state.children.insert(id, sampler.child(id));
     state.external_signals.insert(id, sampler.external_request(id));
     state.external_cancels.insert(other, sampler.external_request(other));
+    state.updates.insert(id, sampler.update());
     state.unrecorded.buffered_events.insert(id, sampler.event());
     let first = |ids: Vec<i64>| ids.into_iter().next();
     if let Some(id) = first(state.activities.iter().map(|(id, _)| id).collect()) {

@@ -15,9 +15,9 @@ use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
     Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Branch, BranchRange, Child,
-    ChildStart, Closed, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items, NamespaceId, Parent, RunId,
-    Running, Scheduled, Started, StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, VersionHistoryItem,
-    WorkflowTask,
+    ChildStart, Closed, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items, NamespaceId, Parent, RecordedAt,
+    RunId, Running, Scheduled, Started, StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, Update,
+    VersionHistoryItem, WorkflowTask,
 };
 
 pub(super) struct Sampler(StdRng);
@@ -74,6 +74,7 @@ impl Sampler {
             cancel_requested: self.maybe(Self::event_id),
             signal_request_ids: self.items(|s, _| s.text()),
             n_signals: self.number(),
+            updates: self.items(|s, _| s.update()),
             history_size: self.number(),
             memo: Arc::new(self.memo()),
             search_attributes: Arc::new(self.search_attributes()),
@@ -182,6 +183,19 @@ impl Sampler {
         }
     }
 
+    pub(super) fn update(&mut self) -> Update {
+        Update {
+            update_id: self.text(),
+            admitted: self.maybe(Self::place),
+            accepted_event_id: self.maybe(Self::event_id),
+            completed: self.maybe(Self::place),
+        }
+    }
+
+    fn place(&mut self) -> RecordedAt {
+        RecordedAt { event_id: self.event_id(), batch_id: self.event_id() }
+    }
+
     pub(super) fn event(&mut self) -> HistoryEvent {
         HistoryEvent { event_id: self.number(), version: self.number(), ..HistoryEvent::default() }
     }
@@ -270,6 +284,7 @@ impl Sampler {
             task_queue: self.text(),
             start_to_close_timeout: self.span(),
             version: self.number(),
+            is_speculative: self.0.random(),
         };
         let running = Running {
             event_id: self.event_id(),

@@ -41,7 +41,12 @@ pub(super) fn updated(namespace: &Namespace) -> public::UpdateNamespaceResponse 
 fn info(namespace: &Namespace) -> NamespaceInfo {
     let record = &namespace.record;
     // Only what is really there: SDKs change what they do by it.
-    let capabilities = Capabilities { worker_poll_complete_on_shutdown: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        sync_update: true,
+        async_update: true,
+        worker_poll_complete_on_shutdown: true,
+        ..Capabilities::default()
+    };
     let limits = Limits {
         blob_size_limit_error: BLOB_BYTES_MAX as i64,
         memo_size_limit_error: MEMO_BYTES_MAX as i64,

@@ -1,0 +1,65 @@
+//! Updates: sent to a run, or to one that is started with it, and waited for.
+
+use std::future::Future;
+
+use proto::everrow::history as request;
+use proto::temporal::api::workflowservice::v1 as public;
+
+use super::Frontend;
+use super::call::{Call, patiently};
+use super::validate;
+use crate::errors::ServiceError;
+
+pub(super) async fn update(
+    frontend: &Frontend,
+    call: Call<public::UpdateWorkflowExecutionRequest>,
+) -> Result<public::UpdateWorkflowExecutionResponse, ServiceError> {
+    let checked = validate::update::update(call.request, || frontend.new_id())?;
+    let namespace = frontend.enter(&checked.namespace).await?;
+    let ask =
+        request::UpdateWorkflowExecutionRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let updated = patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.update_workflow_execution(ask.clone()).await
+    });
+    unless_closing(frontend, updated).await
+}
+
+/// Several operations at once; so far that is an update and the start of its workflow.
+pub(super) async fn with_start(
+    frontend: &Frontend,
+    call: Call<public::ExecuteMultiOperationRequest>,
+) -> Result<public::ExecuteMultiOperationResponse, ServiceError> {
+    let namespace = frontend.enter_to_start(&call.request.namespace).await?;
+    let checked = validate::update::with_start(call.request, || frontend.new_id())?;
+    let ask = request::ExecuteMultiOperationRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let executed = patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.execute_multi_operation(ask.clone()).await
+    });
+    unless_closing(frontend, executed).await
+}
+
+pub(super) async fn poll(
+    frontend: &Frontend,
+    call: Call<public::PollWorkflowExecutionUpdateRequest>,
+) -> Result<public::PollWorkflowExecutionUpdateResponse, ServiceError> {
+    let checked = validate::update::poll(call.request)?;
+    let namespace = frontend.enter(&checked.namespace).await?;
+    let ask =
+        request::PollWorkflowExecutionUpdateRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let polled = patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.poll_workflow_execution_update(ask.clone()).await
+    });
+    unless_closing(frontend, polled).await
+}
+
+/// Waits with the caller, unless the node ends first: then another one is to be asked.
+async fn unless_closing<T>(
+    frontend: &Frontend,
+    answer: impl Future<Output = Result<T, ServiceError>>,
+) -> Result<T, ServiceError> {
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = frontend.polls.closed() => Err(ServiceError::Unavailable("the node is shutting down".into())),
+    }
+}

@@ -1,0 +1,86 @@
+//! Speculative workflow tasks: scheduled for an update, which may be rejected and then leaves no trace. Their events are
+//! recorded when the task completes with something to keep, or before anything else is recorded while it is pending.
+
+use std::time::Duration;
+
+use crate::draft::Draft;
+use crate::ids::EventId;
+use crate::input::CompleteWorkflowTask;
+use crate::update_message;
+use crate::workflow_task::{self, Scheduled, WorkflowTask};
+
+/// How long it waits in the run's own queue before it is recorded as timed out and a normal one takes its place. In a
+/// sticky queue the sticky timeout holds.
+pub(crate) const SCHEDULE_TO_START_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sees to it that a workflow task is pending, and on its way to a worker.
+pub(crate) fn ensure(draft: &mut Draft) {
+    if draft.state.workflow_task == WorkflowTask::None {
+        schedule(draft);
+        workflow_task::dispatch(draft);
+    }
+}
+
+/// Makes a task pending that is not recorded yet; or a normal one, if there is something to record anyway.
+pub(crate) fn schedule(draft: &mut Draft) {
+    assert_eq!(draft.state.workflow_task, WorkflowTask::None, "at most one workflow task is pending");
+    let is_failing = draft.state.workflow_task_attempt > 1;
+    if draft.has_waiting() || is_failing || draft.state.last_version() != draft.version() {
+        workflow_task::schedule(draft, draft.now());
+        return;
+    }
+    let scheduled = workflow_task::unrecorded(draft, draft.now());
+    draft.state.workflow_task = WorkflowTask::Scheduled(Scheduled { is_speculative: true, ..scheduled });
+}
+
+/// Records a speculative task that is pending: from now on it is like any other.
+pub(crate) fn make_normal(draft: &mut Draft) {
+    let task = std::mem::take(&mut draft.state.workflow_task);
+    let (scheduled, running) = match task {
+        WorkflowTask::Scheduled(scheduled) => (scheduled, None),
+        WorkflowTask::Running(scheduled, running) => (scheduled, Some(running)),
+        WorkflowTask::None => unreachable!("there is a task to record"),
+    };
+    assert!(scheduled.is_speculative, "only a speculative task is recorded late");
+    assert_eq!(
+        scheduled.event_id, draft.state.next_event_id,
+        "nothing is recorded while a speculative task is pending"
+    );
+    workflow_task::record_as_scheduled(draft, &scheduled);
+    if let Some(running) = running {
+        workflow_task::record_started(draft, scheduled.event_id, running);
+    }
+}
+
+/// Takes back a task that no worker has.
+pub(crate) fn withdraw(draft: &mut Draft) {
+    let is_speculative = |scheduled: &Scheduled| scheduled.is_speculative;
+    if matches!(&draft.state.workflow_task, WorkflowTask::Scheduled(scheduled) if is_speculative(scheduled)) {
+        draft.state.workflow_task = WorkflowTask::None;
+    }
+}
+
+/// Ends a completed task without a trace, if it may: the worker goes back to the started event of the task before,
+/// which is returned, and the ids of the events that it was shown are given to others.
+pub(crate) fn discard(draft: &mut Draft, input: &CompleteWorkflowTask) -> Option<EventId> {
+    let WorkflowTask::Running(scheduled, _) = &draft.state.workflow_task else {
+        unreachable!("only a task in flight completes")
+    };
+    let did_nothing =
+        input.commands.is_empty() && !input.force_new_task && update_message::only_reject(&input.messages);
+    if !scheduled.is_speculative || !did_nothing {
+        return None;
+    }
+    // Zero, the beginning, if no task was recorded yet: the run's first one was put off.
+    let last_started = draft.state.last_completed_started_event_id.unwrap_or(EventId(0));
+    // The completed event follows the started one; more than that was shipped to the worker with this task.
+    let n_shipped = draft.state.next_event_id.0 - (last_started.0 + 2);
+    let n_allowed = if input.discards_events { draft.facts.limits.discarded_events } else { 0 };
+    if n_shipped > n_allowed {
+        return None;
+    }
+    draft.state.workflow_task = WorkflowTask::None;
+    draft.state.workflow_task_attempt = 1;
+    draft.state.unrecorded.is_closing = false;
+    Some(last_started)
+}
