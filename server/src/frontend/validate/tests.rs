@@ -431,3 +431,56 @@ fn spans_at_the_edge_are_cut_or_refused_and_never_overflow() {
         assert_eq!(span(&mut checked).map(|()| checked), expect, "{given:?}");
     }
 }
+
+#[test]
+fn updates_are_checked() {
+    use proto::temporal::api::update::v1::{Input, Meta, Request, WaitPolicy};
+
+    let request = Request {
+        meta: Some(Meta { update_id: "u".into(), ..Default::default() }),
+        input: Some(Input { name: "add".into(), ..Default::default() }),
+        ..Default::default()
+    };
+    let proper = public::UpdateWorkflowExecutionRequest {
+        workflow_execution: run("order-7", ""),
+        request: Some(request),
+        ..Default::default()
+    };
+    let asynchronous = "UpdateWorkflowExecution issued asynchronously and waiting on update admitted is not supported.";
+    check(
+        &proper,
+        |request| update::update(request, String::new),
+        &[
+            ("Execution is not set on request.", &|r| r.workflow_execution = None),
+            ("WorkflowId is not set on request.", &|r| r.workflow_execution = run("", "")),
+            ("Update meta is not set on request.", &|r| r.request = None),
+            ("UpdateId length exceeds limit.", &|r| {
+                r.request.as_mut().unwrap().meta = Some(Meta { update_id: long(), ..Default::default() });
+            }),
+            ("Update input is not set on request.", &|r| r.request.as_mut().unwrap().input = None),
+            ("Update name is not set on request.", &|r| r.request.as_mut().unwrap().input = Some(Input::default())),
+            (asynchronous, &|r| r.wait_policy = Some(WaitPolicy { lifecycle_stage: 1 })),
+        ],
+    );
+    let checked = update::update(proper, String::new).unwrap();
+    assert_eq!(checked.wait_policy, Some(WaitPolicy { lifecycle_stage: 3 }), "the outcome is waited for");
+}
+
+#[test]
+fn polls_of_updates_are_checked() {
+    use proto::temporal::api::update::v1::UpdateRef;
+
+    let proper = public::PollWorkflowExecutionUpdateRequest {
+        update_ref: Some(UpdateRef { workflow_execution: run("order-7", ""), update_id: "u".into() }),
+        ..Default::default()
+    };
+    check(
+        &proper,
+        update::poll,
+        &[
+            ("UpdateRef is not set on request.", &|r| r.update_ref = None),
+            ("Can't load workflow execution.  WorkflowId not set.", &|r| r.update_ref = Some(UpdateRef::default())),
+            ("Invalid RunId.", &|r| r.update_ref.as_mut().unwrap().workflow_execution = run("order-7", "seven")),
+        ],
+    );
+}

@@ -50,7 +50,11 @@ pub(crate) fn poll(
     request: public::PollWorkflowExecutionUpdateRequest,
 ) -> Result<public::PollWorkflowExecutionUpdateRequest, ServiceError> {
     let named = request.update_ref.as_ref().ok_or_else(|| invalid("UpdateRef is not set on request."))?;
-    execution(named.workflow_execution.as_ref())?;
+    let execution = named.workflow_execution.as_ref();
+    if execution.is_none_or(|execution| execution.workflow_id.is_empty()) {
+        return Err(invalid("Can't load workflow execution.  WorkflowId not set."));
+    }
+    run_id(execution.map_or("", |execution| &execution.run_id))?;
     Ok(request)
 }
 

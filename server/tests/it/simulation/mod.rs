@@ -11,6 +11,7 @@ mod races;
 mod poison;
 mod deleting;
 mod families;
+mod updates;
 
 use std::time::Duration;
 

@@ -15,8 +15,8 @@ use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 
-use super::families;
 use super::world::{NAMESPACE_ID, Services};
+use super::{families, updates};
 
 pub(super) const TASK_QUEUE: &str = "simulated";
 
@@ -41,9 +41,12 @@ pub(super) async fn run_workflow_tasks(services: Services) {
             }
         };
         assert!(task.next_page_token.is_empty(), "the simulated histories fit one page");
+        let (messages, mut commands) = updates::answer(&task.messages);
+        commands.extend(decide(&task.history.unwrap_or_default().events));
         let request = public::RespondWorkflowTaskCompletedRequest {
             task_token: task.task_token,
-            commands: decide(&task.history.unwrap_or_default().events),
+            commands,
+            messages,
             identity: "simulated worker".into(),
             ..Default::default()
         };
