@@ -248,7 +248,7 @@ fn check_request(steps: &[Step]) -> Result<(), StoreError> {
     if n_bytes > REQUEST_BYTES_MAX || steps.len() > MAX_BATCH_STATEMENTS {
         let n_steps = steps.len();
         let too_large = format!("a batch of {n_steps} statements and {n_bytes} bytes is too large for a request");
-        return Err(StoreError::Unavailable(too_large));
+        return Err(StoreError::TooLarge(too_large));
     }
     Ok(())
 }

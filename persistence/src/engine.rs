@@ -295,18 +295,18 @@ impl Batch {
     /// Turns away what is too large for some engine, so that it is too large for all.
     ///
     /// # Errors
-    /// `Unavailable`: nothing was applied, and trying again will not help.
+    /// `TooLarge`: nothing was applied, and trying again will not help.
     pub fn check_size(&self) -> Result<(), StoreError> {
         let name = self.partition.table.0.name;
         let partition_bytes = size(&self.partition.key);
         let keys = self.puts.iter().map(|row| &row.key).chain(&self.deletes);
         let key_bytes = partition_bytes + keys.map(|key| size(key)).max().unwrap_or(0);
         if key_bytes > KEY_BYTES {
-            return Err(StoreError::Unavailable(format!("{name}: a key of {key_bytes} bytes exceeds {KEY_BYTES}")));
+            return Err(StoreError::TooLarge(format!("{name}: a key of {key_bytes} bytes exceeds {KEY_BYTES}")));
         }
         let bytes = self.size();
         if bytes > BATCH_BYTES {
-            return Err(StoreError::Unavailable(format!("{name}: a batch of {bytes} bytes exceeds {BATCH_BYTES}")));
+            return Err(StoreError::TooLarge(format!("{name}: a batch of {bytes} bytes exceeds {BATCH_BYTES}")));
         }
         Ok(())
     }

@@ -7,6 +7,9 @@ pub enum StoreError {
     /// Certainly not applied: try again, or give up.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// Certainly not applied, and never will be: it is more than an engine takes at once.
+    #[error("too large to be stored: {0}")]
+    TooLarge(String),
     /// Neither success nor failure: find out before anything is built on it.
     #[error("the outcome of a write is unknown: {0}")]
     OutcomeUnknown(String),

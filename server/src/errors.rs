@@ -312,6 +312,7 @@ impl From<StoreError> for ServiceError {
             | StoreError::OutcomeUnknown(_)
             | StoreError::LeaseLost(_)
             | StoreError::Refused(_) => Self::Unavailable(message),
+            StoreError::TooLarge(_) => Self::InvalidArgument(message),
             StoreError::Corrupt(_) => Self::DataLoss(message),
         }
     }

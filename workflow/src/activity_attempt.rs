@@ -383,7 +383,7 @@ fn started_reply(draft: &Draft, activity: &Activity, started_at: Timestamp) -> R
             workflow_id: state.key.workflow_id.to_string(),
             run_id: state.key.run_id.to_string(),
         },
-        priority: merged(state.started.priority.as_ref(), activity.priority.as_ref()),
+        priority: merged(state.priority.as_ref(), activity.priority.as_ref()),
     }))
 }
 

@@ -11,7 +11,7 @@ use crate::branch;
 use crate::events::not_built;
 use crate::ids::EventId;
 use crate::state::{ExecutionState, Status};
-use crate::{activity, child, close, external, properties, signal, timer, update, workflow_task};
+use crate::{activity, child, close, external, options, properties, signal, timer, update, workflow_task};
 
 /// Applies any event but a run's first. `batch_id` is the id of the first event of the node that the event is in.
 #[rustfmt::skip]
@@ -63,6 +63,7 @@ pub(crate) fn apply(state: &mut ExecutionState, event: &HistoryEvent, batch_id: 
         Attributes::WorkflowExecutionCanceledEventAttributes(_) => close::apply_closed(state, event, Status::Canceled, ""),
         Attributes::WorkflowExecutionTerminatedEventAttributes(_) => close::apply_closed(state, event, Status::Terminated, ""),
         Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end) => close::apply_closed(state, event, Status::ContinuedAsNew, &end.new_execution_run_id),
+        Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(update) => options::apply_updated(state, event, update),
         Attributes::MarkerRecordedEventAttributes(_) => {}
         Attributes::WorkflowExecutionStartedEventAttributes(_) => unreachable!("a run starts once"),
         not_built!() => unreachable!("nothing records such an event yet"),

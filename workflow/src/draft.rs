@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use prost::Message;
-use proto::temporal::api::common::v1::Link;
+use proto::temporal::api::common::v1::{Link, Memo, SearchAttributes};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::sdk::v1::{EventGroupMarker, UserMetadata};
@@ -33,6 +33,8 @@ pub(crate) struct Draft<'a> {
     tasks: Vec<Task>,
     new_run: Option<Box<Transition>>,
     notices: Vec<Notice>,
+    /// The memo and the search attributes before this transition; none before a run's first.
+    properties_before: Option<(Arc<Memo>, Arc<SearchAttributes>)>,
 }
 
 /// An event to be recorded: what happened, and what may come with it.
@@ -59,7 +61,8 @@ impl From<Attributes> for Entry {
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(state: &ExecutionState, facts: &'a Facts) -> Self {
-        Self::around(state.clone(), facts, Vec::new())
+        let properties = (Arc::clone(&state.memo), Arc::clone(&state.search_attributes));
+        Self { properties_before: Some(properties), ..Self::around(state.clone(), facts, Vec::new()) }
     }
 
     /// A run's first event makes its state.
@@ -72,7 +75,7 @@ impl<'a> Draft<'a> {
 
     fn around(state: ExecutionState, facts: &'a Facts, events: Vec<HistoryEvent>) -> Self {
         let (waiting, tasks, notices) = (Vec::new(), Vec::new(), Vec::new());
-        Self { state, facts, events, waiting, tasks, new_run: None, notices }
+        Self { state, facts, events, waiting, tasks, new_run: None, notices, properties_before: None }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -192,6 +195,7 @@ impl<'a> Draft<'a> {
             external_cancels: self.state.external_cancels.take_touched(),
             signal_request_ids: self.state.signal_request_ids.take_touched(),
             updates: self.state.updates.take_touched(),
+            properties: self.has_new_properties(),
             buffered_events: self.state.unrecorded.buffered_events.take_touched(),
         };
         if !self.events.is_empty() {
@@ -201,6 +205,15 @@ impl<'a> Draft<'a> {
         Box::new(Transition { state, events, changed, tasks, new_run, notices, reply })
     }
 
+    fn has_new_properties(&self) -> bool {
+        let (memo, search_attributes) = (&self.state.memo, &self.state.search_attributes);
+        match &self.properties_before {
+            // What is changed is copied first, so what is the same still lies where it was.
+            Some(before) => !Arc::ptr_eq(&before.0, memo) || !Arc::ptr_eq(&before.1, search_attributes),
+            None => !memo.fields.is_empty() || !search_attributes.indexed_fields.is_empty(),
+        }
+    }
+
     /// What a transition promises its caller. The whole state is checked where it costs nothing that matters.
     fn check_finished(&self) {
         assert!(self.waiting.is_empty(), "every event is recorded, kept or dropped");
@@ -208,7 +221,8 @@ impl<'a> Draft<'a> {
             assert_eq!(last.event_id, self.state.last_event_id().0, "the state knows all that was recorded");
         }
         let follower = self.new_run.as_ref().map(|new_run| new_run.state.key.run_id);
-        let named = self.state.closed.as_ref().and_then(|closed| closed.new_run_id);
+        // What happens to a run after its end, such as its deletion, gives birth to nothing.
+        let named = self.state.closed.as_ref().filter(|_| self.closes_now()).and_then(|closed| closed.new_run_id);
         assert_eq!(follower, named, "a run that says it is followed is, and no other");
         if cfg!(debug_assertions) {
             self.state.check();
@@ -264,7 +278,7 @@ fn event(entry: Entry, id: EventId, now: Timestamp, version: i64) -> HistoryEven
         version,
         // The committer hands it out, in commit order.
         task_id: 0,
-        worker_may_ignore: false,
+        worker_may_ignore: matches!(entry.what, Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(_)),
         user_metadata: entry.annotation.user_metadata,
         links: entry.links,
         principal: None,

@@ -134,7 +134,6 @@ macro_rules! not_built {
             | Attributes::NexusOperationCancelRequestedEventAttributes(_)
             | Attributes::NexusOperationCancelRequestCompletedEventAttributes(_)
             | Attributes::NexusOperationCancelRequestFailedEventAttributes(_)
-            | Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(_)
             | Attributes::WorkflowExecutionPausedEventAttributes(_)
             | Attributes::WorkflowExecutionUnpausedEventAttributes(_)
             | Attributes::WorkflowExecutionTimeSkippingTransitionedEventAttributes(_)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::common::v1::MeteringMetadata;
-use proto::temporal::api::common::v1::{Header, Link, Payloads, WorkflowExecution};
+use proto::temporal::api::common::v1::{Callback, Header, Link, Payloads, Priority, WorkflowExecution};
 use proto::temporal::api::enums::v1::{
     CancelExternalWorkflowExecutionFailedCause, SignalExternalWorkflowExecutionFailedCause, WorkflowTaskFailedCause,
 };
@@ -43,6 +43,8 @@ pub enum Input {
     UnpauseActivity(UnpauseActivity),
     ResetActivity(ResetActivity),
     UpdateActivity(Box<UpdateActivity>),
+    Join(Join),
+    UpdateOptions(UpdateOptions),
     ResetSticky,
     /// The parent knows that this run is there: it may begin.
     ScheduleFirstTask,
@@ -222,6 +224,23 @@ pub struct CancelActivity {
     pub identity: String,
 }
 
+/// A start that found the run open and is to use it: what it brings along.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// Empty: the run is not to remember it.
+    pub request_id: String,
+    pub callbacks: Vec<Callback>,
+    pub links: Vec<Link>,
+}
+
+/// An operator changes the named fields of a run's options, in the form `priority.priorityKey`.
+#[derive(Debug, Clone)]
+pub struct UpdateOptions {
+    pub identity: String,
+    pub priority: Option<Priority>,
+    pub fields: Vec<String>,
+}
+
 /// Which pending activities an operator means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActivityTarget {
@@ -299,6 +318,8 @@ pub struct Start {
     pub user_metadata: Option<proto::temporal::api::sdk::v1::UserMetadata>,
     pub links: Vec<Link>,
     pub priority: Option<proto::temporal::api::common::v1::Priority>,
+    /// Whom to tell when the run closes.
+    pub callbacks: Vec<Callback>,
     pub parent: Option<Parent>,
     /// Signal-with-start: recorded right after the start, before the first workflow task.
     pub signal: Option<Signal>,

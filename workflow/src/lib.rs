@@ -6,6 +6,7 @@
 mod ids;
 mod time;
 mod items;
+mod request_ids;
 mod state;
 mod input;
 mod transition;
@@ -32,6 +33,7 @@ mod external;
 mod signal;
 mod update;
 mod update_message;
+mod options;
 mod properties;
 mod close;
 mod next_run;
@@ -49,12 +51,14 @@ pub use external::{ExternalAnswer, ExternalRequest};
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
-    FailWorkflowTask, Heartbeat, Input, Jitter, KnownNamespaces, OptionsChange, Parent, PauseActivity, RequestCancel,
-    ResetActivity, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef, Terminate, UnpauseActivity,
-    UpdateActivity,
+    FailWorkflowTask, Heartbeat, Input, Jitter, Join, KnownNamespaces, OptionsChange, Parent, PauseActivity,
+    RequestCancel, ResetActivity, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef, Terminate,
+    UnpauseActivity, UpdateActivity, UpdateOptions,
 };
 pub use items::Items;
+pub use options::{CompletionCallback, KnownRequest, is_known};
 pub use replay::{ReplayError, replay};
+pub use request_ids::RequestIds;
 pub use start::{Continued, Started, StartedAgain, start};
 pub use start_policy::{CurrentRun, StartDecision, StartPolicy, decide_start};
 pub use state::{ExecutionState, Status, Sticky, Unrecorded};

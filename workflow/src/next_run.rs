@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::temporal::api::command::v1::ContinueAsNewWorkflowExecutionCommandAttributes;
-use proto::temporal::api::common::v1::{Payloads, RetryPolicy, WorkflowType};
+use proto::temporal::api::common::v1::{Callback, Payloads, RetryPolicy, WorkflowType};
 use proto::temporal::api::enums::v1::{ContinueAsNewInitiator, RetryState};
 use proto::temporal::api::failure::v1::Failure;
 
@@ -92,6 +92,8 @@ pub(crate) fn again(draft: &mut Draft, follow: &Follow, failure: Option<Failure>
         search_attributes: again.search_attributes,
         continued_failure: failure,
         last_completion_result: last_result,
+        // Who waits for the outcome waits on when it is tried again; the next run of a schedule is another outcome.
+        callbacks: if follow.initiator == ContinueAsNewInitiator::Retry { callbacks(draft) } else { Vec::new() },
         ..follower(draft)
     };
     let is_retry = follow.initiator == ContinueAsNewInitiator::Retry;
@@ -122,6 +124,7 @@ pub(crate) fn continue_as_new(
         search_attributes: command.search_attributes,
         continued_failure: command.failure,
         last_completion_result: command.last_completion_result,
+        callbacks: callbacks(draft),
         ..follower(draft)
     };
     let is_retry = initiator == ContinueAsNewInitiator::Retry;
@@ -180,6 +183,10 @@ fn normalize_policy(policy: Option<RetryPolicy>) -> Result<Option<RetryPolicy>, 
     Ok(Some(policy))
 }
 
+fn callbacks(draft: &Draft) -> Vec<Callback> {
+    draft.state.callbacks.iter().map(|kept| kept.callback.clone()).collect()
+}
+
 /// What every next run takes over from the one before it.
 fn follower(draft: &Draft) -> Start {
     let started = &draft.state.started;
@@ -202,7 +209,8 @@ fn follower(draft: &Draft) -> Start {
         last_completion_result: None,
         user_metadata: None,
         links: started.links.clone(),
-        priority: started.priority.clone(),
+        priority: draft.state.priority.clone(),
+        callbacks: Vec::new(),
         parent: started.parent.clone(),
         signal: None,
     }

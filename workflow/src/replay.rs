@@ -137,6 +137,7 @@ fn fits_what(state: &ExecutionState, what: &Attributes) -> Result<(), &'static s
         Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end) => is_run_id(&end.new_execution_run_id),
         Attributes::ActivityTaskScheduledEventAttributes(_) | Attributes::TimerStartedEventAttributes(_) => Ok(()),
         Attributes::WorkflowExecutionSignaledEventAttributes(_) | Attributes::MarkerRecordedEventAttributes(_) => Ok(()),
+        Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(_) => Ok(()),
         Attributes::UpsertWorkflowSearchAttributesEventAttributes(_) | Attributes::WorkflowPropertiesModifiedEventAttributes(_) => Ok(()),
         Attributes::WorkflowExecutionCanceledEventAttributes(_) | Attributes::WorkflowExecutionTerminatedEventAttributes(_) => Ok(()),
         Attributes::WorkflowExecutionStartedEventAttributes(_) => Err("a run starts once"),

@@ -55,9 +55,7 @@ fn is_known(draft: &Draft, request_id: &str) -> bool {
         return false;
     }
     let mut waiting = draft.waiting().filter_map(signaled);
-    // The newest first: a repeated request follows its first try closely.
-    draft.state.signal_request_ids.iter().rev().any(|(_, known)| known == request_id)
-        || waiting.any(|signal| signal.request_id == request_id)
+    draft.state.signal_request_ids.contains(request_id) || waiting.any(|signal| signal.request_id == request_id)
 }
 
 fn check_limits(draft: &Draft, signal: &Signal) -> Result<(), Rejection> {
@@ -87,7 +85,6 @@ pub(crate) fn apply_signaled(
     state.n_signals += 1;
     assert!(state.n_signals < state.next_event_id.0, "every signal is an event");
     if !signal.request_id.is_empty() {
-        let previous = state.signal_request_ids.insert(event.event_id, signal.request_id.clone());
-        assert!(previous.is_none(), "an event is one signal");
+        state.signal_request_ids.insert(event.event_id, signal.request_id.clone());
     }
 }

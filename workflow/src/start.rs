@@ -19,7 +19,9 @@ use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, ExecutionKey, NamespaceId, RunId};
 use crate::input::{Parent, Start};
 use crate::items::Items;
+use crate::options;
 use crate::properties;
+use crate::request_ids::RequestIds;
 use crate::retry;
 use crate::signal;
 use crate::state::{ExecutionState, Status, Unrecorded};
@@ -197,6 +199,7 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
         header: start.header,
         workflow_id: key.workflow_id.to_string(),
         priority: start.priority,
+        completion_callbacks: start.callbacks,
         ..Default::default()
     };
     let annotation = Annotation { user_metadata: start.user_metadata, event_group_markers: Vec::new() };
@@ -250,14 +253,18 @@ pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &Hist
         external_signals: Items::default(),
         external_cancels: Items::default(),
         cancel_requested: None,
-        signal_request_ids: Items::default(),
+        signal_request_ids: RequestIds::default(),
         updates: Items::default(),
         n_signals: 0,
         history_size: 0,
         memo: Arc::new(memo),
         search_attributes: Arc::new(search_attributes),
+        priority: first.priority.clone(),
+        callbacks: Arc::default(),
+        known_requests: Arc::default(),
         unrecorded: Unrecorded::default(),
     };
+    options::add_callbacks(&mut state, event, "", &first.completion_callbacks);
     count(&mut state, event);
     assert_eq!(state.next_event_id, EventId::FIRST.next(), "one event is recorded");
     assert!(state.started.attempt >= 1, "attempts count from one");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::temporal::api::common::v1::{Memo, SearchAttributes};
+use proto::temporal::api::common::v1::{Memo, Priority, SearchAttributes};
 use proto::temporal::api::history::v1::HistoryEvent;
 
 use crate::activity::Activity;
@@ -13,6 +13,8 @@ use crate::close::Closed;
 use crate::external::ExternalRequest;
 use crate::ids::{EventId, ExecutionKey};
 use crate::items::Items;
+use crate::options::{CompletionCallback, KnownRequest};
+use crate::request_ids::RequestIds;
 use crate::start::Started;
 use crate::time::Timestamp;
 use crate::timer::Timer;
@@ -50,7 +52,7 @@ pub struct ExecutionState {
     /// Event of the first cancel request.
     pub cancel_requested: Option<EventId>,
     /// Request ids of recorded signals, by event id: a repeated request is not a second signal.
-    pub signal_request_ids: Items<String>,
+    pub signal_request_ids: RequestIds,
     pub n_signals: i64,
     /// Updates that history knows, by their first event id; also the completed ones.
     pub updates: Items<Update>,
@@ -58,6 +60,12 @@ pub struct ExecutionState {
     pub history_size: i64,
     pub memo: Arc<Memo>,
     pub search_attributes: Arc<SearchAttributes>,
+    /// As it is now: it may differ from the one that the run was started with.
+    pub priority: Option<Priority>,
+    /// Whom to tell when the run closes.
+    pub callbacks: Arc<Vec<CompletionCallback>>,
+    /// Starts that joined the run, and the like.
+    pub known_requests: Arc<Vec<KnownRequest>>,
     pub unrecorded: Unrecorded,
 }
 

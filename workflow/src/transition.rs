@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 use crate::timer::Timer;
 use crate::update::Update;
 use crate::{
-    activity_attempt, activity_operation, child, close, external, signal, timer, update, workflow_task_attempt,
+    activity_attempt, activity_operation, child, close, external, options, signal, timer, update, workflow_task_attempt,
 };
 
 /// What the world looks like at the moment of a decision.
@@ -61,6 +61,9 @@ pub struct Limits {
     pub suggest_continue_as_new_updates: usize,
     /// Events that may be shipped to a worker again after a speculative task left no trace.
     pub discarded_events: i64,
+    pub callbacks: usize,
+    /// Of the events of one transition.
+    pub transaction_size: i64,
     pub buffered_events: usize,
     pub buffered_events_size: usize,
     pub id_length: usize,
@@ -110,6 +113,8 @@ pub struct ChangedItems {
     pub external_cancels: Vec<(i64, Option<Arc<ExternalRequest>>)>,
     pub signal_request_ids: Vec<(i64, Option<Arc<String>>)>,
     pub updates: Vec<(i64, Option<Arc<Update>>)>,
+    /// The memo or the search attributes.
+    pub properties: bool,
     pub buffered_events: Vec<(i64, Option<Arc<HistoryEvent>>)>,
 }
 
@@ -164,6 +169,8 @@ pub enum Reply {
     Started {
         run_id: RunId,
     },
+    /// The run's priority as it is now.
+    Priority(Option<Priority>),
 }
 
 /// What a worker hears of its activity while it is at it.
@@ -287,6 +294,8 @@ impl Default for Limits {
             updates: 2000,
             suggest_continue_as_new_updates: 1800,
             discarded_events: 10,
+            callbacks: 32,
+            transaction_size: 4 * 1024 * 1024,
             buffered_events: 100,
             buffered_events_size: 2 * 1024 * 1024,
             id_length: 1000,
@@ -342,6 +351,8 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
         Input::UnpauseActivity(input) => activity_operation::unpause(&mut draft, &input)?,
         Input::ResetActivity(input) => activity_operation::reset(&mut draft, &input)?,
         Input::UpdateActivity(input) => activity_operation::update_options(&mut draft, &input)?,
+        Input::Join(input) => options::join(&mut draft, input)?,
+        Input::UpdateOptions(input) => options::update(&mut draft, input),
         Input::ResetSticky => reset_sticky(&mut draft),
         Input::ScheduleFirstTask => workflow_task_attempt::begin(&mut draft),
         Input::ChildStarted(input) => child::start(&mut draft, input)?,
@@ -381,6 +392,8 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
         | Input::UnpauseActivity(_)
         | Input::ResetActivity(_)
         | Input::UpdateActivity(_)
+        | Input::Join(_)
+        | Input::UpdateOptions(_)
         | Input::ResetSticky
         | Input::ScheduleFirstTask
         | Input::ChildStarted(_)
@@ -427,6 +440,8 @@ fn within_limits(state: &ExecutionState, changed: Box<Transition>, facts: &Facts
         "Workflow history size exceeds limit."
     } else if changed.state.last_event_id().0 > limits.history_count {
         "Workflow history count exceeds limit."
+    } else if changed.state.history_size - state.history_size > limits.transaction_size {
+        "Transaction size exceeds limit."
     } else {
         return changed;
     };

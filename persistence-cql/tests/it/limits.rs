@@ -27,7 +27,7 @@ async fn batches_of_many_mebibytes_are_applied_and_larger_ones_are_not_sent() {
     for conditions in [Vec::new(), unleased()] {
         assert_eq!(engine.write(batch(14, conditions.clone())).await, Ok(Outcome::Applied));
         let too_large = engine.write(batch(15, conditions)).await;
-        assert!(matches!(too_large, Err(StoreError::Unavailable(_))), "{too_large:?}");
+        assert!(matches!(too_large, Err(StoreError::TooLarge(_))), "{too_large:?}");
     }
     keyspace.drop().await;
 }

@@ -47,10 +47,10 @@ pub async fn large_rows_are_paged_by_their_size(engine: Arc<dyn Engine>) {
 pub async fn a_batch_that_is_too_large_is_not_applied(engine: Arc<dyn Engine>) {
     let partition = composite();
     let batch = puts(&partition, vec![sized(0, 1), sized(1, BATCH_BYTES)]);
-    assert!(matches!(engine.write(batch).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(engine.write(batch).await, Err(StoreError::TooLarge(_))));
     let mut batch = puts(&partition, numbered([0]));
     batch.puts[0].key = key(0, &"long".repeat(10_000), 0);
-    assert!(matches!(engine.write(batch).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(engine.write(batch).await, Err(StoreError::TooLarge(_))));
     assert_eq!(all(&*engine, &partition).await, []);
 }
 

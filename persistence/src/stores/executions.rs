@@ -216,6 +216,7 @@ fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
             Some(ItemKind::ExternalCancel) => {
                 parts.external_cancels.push((id, rows::items::decode_external(id, rows::from_value(data)?)?));
             }
+            Some(ItemKind::Properties) => parts.properties = rows::from_value(data)?,
             Some(ItemKind::BufferedEvent) => parts.buffered_events.push((id, rows::from_value(data)?)),
             Some(ItemKind::Update) => parts.updates.push((id, rows::items::decode_update(rows::from_value(data)?))),
         }

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 mod sample;
 mod shards;
 mod executions;
+mod wide_run;
 mod history;
 mod task_queues;
 mod namespaces;

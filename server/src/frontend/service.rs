@@ -293,6 +293,13 @@ impl WorkflowService for Frontend {
         answer("UpdateActivityOptions", activity_operations::update_options(self, request.into())).await
     }
 
+    async fn update_workflow_execution_options(
+        &self,
+        request: Request<UpdateWorkflowExecutionOptionsRequest>,
+    ) -> Answer<UpdateWorkflowExecutionOptionsResponse> {
+        answer("UpdateWorkflowExecutionOptions", start::update_options(self, request.into())).await
+    }
+
     async fn get_system_info(&self, request: Request<GetSystemInfoRequest>) -> Answer<GetSystemInfoResponse> {
         answer("GetSystemInfo", cluster::system_info(self, request.into())).await
     }

@@ -1,4 +1,4 @@
-//! Starting workflows.
+//! Starting workflows, and changing what they were started with.
 
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -37,6 +37,19 @@ pub(super) async fn signal_with_start(
     };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.signal_with_start_workflow_execution(ask.clone()).await
+    })
+    .await
+}
+
+pub(super) async fn update_options(
+    frontend: &Frontend,
+    call: Call<public::UpdateWorkflowExecutionOptionsRequest>,
+) -> Result<public::UpdateWorkflowExecutionOptionsResponse, ServiceError> {
+    validate::options::update(&call.request)?;
+    let namespace_id = frontend.enter(&call.request.namespace).await?.id.to_string();
+    let ask = request::UpdateWorkflowExecutionOptionsRequest { namespace_id, request: Some(call.request) };
+    patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.update_workflow_execution_options(ask.clone()).await
     })
     .await
 }

@@ -18,6 +18,8 @@ pub(crate) mod token;
 pub(crate) mod update;
 pub(crate) mod worker;
 pub(crate) mod activity_operations;
+pub(crate) mod callbacks;
+pub(crate) mod options;
 
 #[cfg(test)]
 mod tests;

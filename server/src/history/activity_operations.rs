@@ -6,6 +6,7 @@ use workflow::{
     ActivityTarget, Input, Jitter, OptionsChange, PauseActivity, Reply, ResetActivity, UnpauseActivity, UpdateActivity,
 };
 
+use super::field_mask::camel_case;
 use super::service::{Service, Target, namespace_id, span};
 use crate::errors::ServiceError;
 
@@ -113,17 +114,6 @@ fn options_change(request: public::UpdateActivityOptionsRequest) -> Result<Optio
     let options = request.activity_options.ok_or_else(|| invalid("ActivityOptions are not provided"))?;
     let fields = fields.ok_or_else(|| invalid("UpdateMask is not provided"))?;
     Ok(OptionsChange::Merge { options: Box::new(options), fields })
-}
-
-/// `retry_policy.maximum_attempts` is `retryPolicy.maximumAttempts` in the names of JSON; the latter stays what it is.
-fn camel_case(path: &str) -> String {
-    let mut words = path.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |camel, word| {
-        let mut letters = word.chars();
-        let initial = letters.next().map(|letter| letter.to_ascii_uppercase());
-        camel + &initial.into_iter().chain(letters).collect::<String>()
-    })
 }
 
 fn no_target() -> ServiceError {

@@ -387,7 +387,9 @@ impl CommitLoop {
                     }
                     commit.range_id = self.range_id;
                 }
-                StoreError::Refused(_) | StoreError::Corrupt(_) => return Err(Closed::GivenUp(error.to_string())),
+                StoreError::Refused(_) | StoreError::Corrupt(_) | StoreError::TooLarge(_) => {
+                    return Err(Closed::GivenUp(error.to_string()));
+                }
             }
         }
     }

@@ -1,22 +1,24 @@
 //! Describing a run: its state in the words of the public API. Pure.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::common::v1::{ActivityType, RetryPolicy, WorkflowExecution, WorkflowType};
 use proto::temporal::api::enums::v1::{
-    PendingActivityState, PendingWorkflowTaskState, TaskQueueKind, WorkflowExecutionStatus,
+    CallbackState, EventType, PendingActivityState, PendingWorkflowTaskState, TaskQueueKind, WorkflowExecutionStatus,
 };
+use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::sdk::v1::UserMetadata;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflow::v1::pending_activity_info::PauseInfo;
 use proto::temporal::api::workflow::v1::pending_activity_info::pause_info::{Manual, PausedBy};
 use proto::temporal::api::workflow::v1::{
-    PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, WorkflowExecutionConfig,
-    WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
+    CallbackInfo, PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, RequestIdInfo,
+    WorkflowExecutionConfig, WorkflowExecutionExtendedInfo, WorkflowExecutionInfo, callback_info,
 };
 use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
-use workflow::{Activity, Child, EventId, ExecutionState, RunId, Status, Timestamp, WorkflowTask};
+use workflow::{Activity, Child, CompletionCallback, EventId, ExecutionState, RunId, Status, Timestamp, WorkflowTask};
 
 pub(crate) fn describe(
     state: &ExecutionState,
@@ -41,8 +43,44 @@ pub(crate) fn describe(
             run_expiration_time: started.run_expires_at.map(Into::into),
             original_start_time: Some(started.started_at.into()),
             cancel_requested: state.cancel_requested.is_some(),
+            request_id_infos: request_ids(state),
             ..Default::default()
         }),
+        callbacks: state.callbacks.iter().map(callback).collect(),
+        ..Default::default()
+    }
+}
+
+/// The run's own start, and the starts that joined it.
+fn request_ids(state: &ExecutionState) -> HashMap<String, RequestIdInfo> {
+    let start = RequestIdInfo {
+        event_type: EventType::WorkflowExecutionStarted.into(),
+        event_id: EventId::FIRST.0,
+        buffered: false,
+    };
+    let recorded = state.known_requests.iter().map(|known| {
+        let (event_type, event_id) = (known.event_type.into(), known.event_id.0);
+        (known.request_id.clone(), RequestIdInfo { event_type, event_id, buffered: false })
+    });
+    let waiting = state.unrecorded.buffered_events.iter().filter_map(|(_, event)| match &event.attributes {
+        Some(Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(update)) => {
+            let info = RequestIdInfo { event_type: event.event_type, event_id: 0, buffered: true };
+            Some((update.attached_request_id.clone(), info)).filter(|(id, _)| !id.is_empty())
+        }
+        _ => None,
+    });
+    let own = (state.unrecorded.start_request_id.clone(), start);
+    std::iter::once(own).chain(recorded).chain(waiting).collect()
+}
+
+fn callback(kept: &CompletionCallback) -> CallbackInfo {
+    let when_closed = callback_info::trigger::Variant::WorkflowClosed(callback_info::WorkflowClosed {});
+    CallbackInfo {
+        callback: Some(kept.callback.clone()),
+        trigger: Some(callback_info::Trigger { variant: Some(when_closed) }),
+        registration_time: Some(kept.registered_at.into()),
+        state: CallbackState::Standby.into(),
+        request_id: kept.request_id.clone(),
         ..Default::default()
     }
 }
@@ -70,7 +108,7 @@ fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
         history_size_bytes: state.history_size,
         root_execution: Some(root),
         first_run_id: started.first_run_id.to_string(),
-        priority: started.priority.clone(),
+        priority: state.priority.clone(),
         execution: Some(execution),
         ..Default::default()
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use persistence::stores::Stores;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::enums::v1::EventType;
 use proto::temporal::api::workflowservice::v1 as public;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -17,10 +18,11 @@ use workflow::{
 use super::cache::HotExecutions;
 use super::config::HistoryConfig;
 use super::describe::{describe, public_status};
+use super::links::LinkedRun;
 use super::ownership::Ownership;
 use super::queries::Query;
 use super::shard::{Shard, ShardParts};
-use super::start::{StartRequest, StartedRun};
+use super::start::{Joined, StartRequest, StartedRun};
 use super::token::{self, ParsedToken};
 use super::transact::TransactError;
 use crate::cluster::peers::Peers;
@@ -77,10 +79,15 @@ impl Service {
     ) -> Result<public::StartWorkflowExecutionResponse, ServiceError> {
         let namespace_id = namespace_id(&request.namespace_id)?;
         let parent = request.parent.map(parent).transpose()?;
-        let mut request = start_request(namespace_id, request.request.unwrap_or_default());
+        let request = request.request.unwrap_or_default();
+        let namespace = request.namespace.clone();
+        let mut request = start_request(namespace_id, request);
         request.start.parent = parent;
         let shard = self.ownership.shard(namespace_id, &request.workflow_id).await?;
-        Ok(start_response(&shard.start(request).await?))
+        let (workflow_id, request_id) = (Arc::clone(&request.workflow_id), request.start.request_id.clone());
+        let run = shard.start(request).await?;
+        let linked = LinkedRun { namespace, workflow_id: &workflow_id, run_id: run.run_id };
+        Ok(start_response(&run, linked, request_id))
     }
 
     pub async fn signal_workflow_execution(
@@ -109,13 +116,18 @@ impl Service {
         request: request::SignalWithStartWorkflowExecutionRequest,
     ) -> Result<public::SignalWithStartWorkflowExecutionResponse, ServiceError> {
         let namespace_id = namespace_id(&request.namespace_id)?;
-        let (start, signal) = signal_with_start_request(namespace_id, request.request.unwrap_or_default());
-        let shard = self.ownership.shard(namespace_id, &start.workflow_id).await?;
+        let request = request.request.unwrap_or_default();
+        let (namespace, request_id) = (request.namespace.clone(), request.request_id.clone());
+        let (start, signal) = signal_with_start_request(namespace_id, request);
+        let (shard, workflow_id) =
+            (self.ownership.shard(namespace_id, &start.workflow_id).await?, Arc::clone(&start.workflow_id));
         let run = shard.signal_with_start(start, signal).await?;
+        let linked = LinkedRun { namespace, workflow_id: &workflow_id, run_id: run.run_id };
         Ok(public::SignalWithStartWorkflowExecutionResponse {
             run_id: run.run_id.to_string(),
+            first_execution_run_id: run.first_run_id.to_string(),
             started: run.is_new,
-            ..Default::default()
+            signal_link: Some(linked.request_link(request_id, EventType::WorkflowExecutionSignaled)),
         })
     }
 
@@ -423,12 +435,21 @@ pub(super) fn span(duration: Option<prost_types::Duration>) -> Option<Duration> 
     duration.and_then(|duration| duration.try_into().ok()).filter(|span: &Duration| !span.is_zero())
 }
 
-pub(super) fn start_response(run: &StartedRun) -> public::StartWorkflowExecutionResponse {
+pub(super) fn start_response(
+    run: &StartedRun,
+    linked: LinkedRun,
+    request_id: String,
+) -> public::StartWorkflowExecutionResponse {
+    let link = match run.joined_by {
+        Joined::Nothing => linked.start_link(),
+        Joined::Request => linked.request_link(request_id, EventType::WorkflowExecutionOptionsUpdated),
+    };
     public::StartWorkflowExecutionResponse {
         run_id: run.run_id.to_string(),
         first_execution_run_id: run.first_run_id.to_string(),
         started: run.is_new,
         status: public_status(run.status).into(),
+        link: Some(link),
         ..Default::default()
     }
 }
@@ -455,10 +476,12 @@ pub(super) fn start_request(namespace_id: NamespaceId, request: public::StartWor
         user_metadata: request.user_metadata,
         links: request.links,
         priority: request.priority,
+        callbacks: request.completion_callbacks,
         parent: None,
         signal: None,
     };
-    StartRequest { namespace_id, workflow_id: request.workflow_id.into(), start, reuse, conflict, update: None }
+    let (workflow_id, on_conflict) = (request.workflow_id.into(), request.on_conflict_options);
+    StartRequest { namespace_id, workflow_id, start, reuse, conflict, on_conflict, update: None }
 }
 
 fn signal_with_start_request(

@@ -6,8 +6,9 @@ use proto::temporal::api::enums::v1::{
     ResourceExhaustedCause, ResourceExhaustedScope, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
 };
 use proto::temporal::api::update::v1::Request;
+use proto::temporal::api::workflow::v1::OnConflictOptions;
 use workflow::{
-    CurrentRun, Decision, ExecutionKey, Input, NamespaceId, Rejection, RunId, Signal, Start, StartDecision,
+    CurrentRun, Decision, ExecutionKey, Input, Join, NamespaceId, Rejection, RunId, Signal, Start, StartDecision,
     StartPolicy, Status, Terminate, decide_start,
 };
 
@@ -27,8 +28,17 @@ pub(crate) struct StartRequest {
     pub(crate) start: Start,
     pub(crate) reuse: WorkflowIdReusePolicy,
     pub(crate) conflict: WorkflowIdConflictPolicy,
+    /// What a start brings along that is to use the run that is open.
+    pub(crate) on_conflict: Option<OnConflictOptions>,
     /// The run is started with this update in memory.
     pub(crate) update: Option<Arc<Request>>,
+}
+
+/// What the run remembers of a start that found it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joined {
+    Nothing,
+    Request,
 }
 
 /// The run that answers the request.
@@ -37,6 +47,7 @@ pub(crate) struct StartedRun {
     pub(crate) first_run_id: RunId,
     pub(crate) status: Status,
     pub(crate) is_new: bool,
+    pub(crate) joined_by: Joined,
     /// For the update that the run was started with.
     pub(super) waiter: Option<Waiter>,
 }
@@ -91,11 +102,15 @@ impl Shard {
                 StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await?,
                 StartDecision::SameRequest(run_id) => {
                     let run = self.existing(request, run_id).await?;
-                    return Ok(StartedRun { is_new: true, ..run });
+                    return Ok(StartedRun { is_new: true, joined_by: Joined::Nothing, ..run });
                 }
-                StartDecision::UseExisting(run_id) => return self.existing(request, run_id).await,
+                StartDecision::UseExisting(run_id) => self.use_existing(request, run_id).await?,
                 StartDecision::AlreadyStarted { message, run_id, start_request_id } => {
                     let existing = self.existing(request, run_id).await?;
+                    // It joined the run before, and comes once more.
+                    if existing.joined_by == Joined::Request {
+                        return Ok(existing);
+                    }
                     let (run_id, first_run_id) = (run_id.to_string(), existing.first_run_id.to_string());
                     return Err(ServiceError::AlreadyStarted { message, start_request_id, run_id, first_run_id });
                 }
@@ -185,7 +200,27 @@ impl Shard {
         drop(replaced_execution);
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
         let run_id = key.run_id;
-        Ok(Some(StartedRun { run_id, first_run_id: run_id, status: Status::Running, is_new: true, waiter }))
+        let joined_by = Joined::Nothing;
+        Ok(Some(StartedRun { run_id, first_run_id: run_id, status: Status::Running, is_new: true, joined_by, waiter }))
+    }
+
+    /// Uses the run that is open, which keeps what the start brings along. `None`: it closed in between.
+    async fn use_existing(&self, request: &StartRequest, run_id: RunId) -> Result<Option<StartedRun>, ServiceError> {
+        let Some(options) = &request.on_conflict else { return self.existing(request, run_id).await.map(Some) };
+        let start = &request.start;
+        let input = Join {
+            request_id: if options.attach_request_id { start.request_id.clone() } else { String::new() },
+            callbacks: if options.attach_completion_callbacks { start.callbacks.clone() } else { Vec::new() },
+            links: if options.attach_links { start.links.clone() } else { Vec::new() },
+        };
+        match self.transact(&request.key(run_id), Input::Join(input)).await {
+            Ok(_) => {}
+            Err(TransactError::Rejected(Rejection::ExecutionClosed)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let existing = self.existing(request, run_id).await?;
+        let joined_by = if options.attach_request_id { Joined::Request } else { Joined::Nothing };
+        Ok(Some(StartedRun { joined_by, ..existing }))
     }
 
     /// A run that is there already. Waits for the commit that made it what it is.
@@ -195,7 +230,9 @@ impl Shard {
         let state = self.load(&key, &mut *slot.execution.lock().await).await?;
         self.committer.confirmed().await.map_err(TransactError::from)?;
         let first_run_id = state.started.first_run_id;
-        Ok(StartedRun { run_id, first_run_id, status: state.status, is_new: false, waiter: None })
+        let is_known = workflow::is_known(&state, &request.start.request_id);
+        let joined_by = if is_known { Joined::Request } else { Joined::Nothing };
+        Ok(StartedRun { run_id, first_run_id, status: state.status, is_new: false, joined_by, waiter: None })
     }
 }
 

@@ -230,7 +230,7 @@ impl Shard {
                 let node = NewNode { first_event_id, txn_id, prev_txn_id, events: &batch };
                 let Err(error) = history.append(&branch, node).await else { return Ok(()) };
                 tries += 1;
-                if tries == APPEND_TRIES_MAX {
+                if tries == APPEND_TRIES_MAX || matches!(error, StoreError::TooLarge(_)) {
                     return Err(error);
                 }
                 tokio::time::sleep(env.jittered(super::queues::backoff(tries))).await;

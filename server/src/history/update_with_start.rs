@@ -10,9 +10,10 @@ use proto::temporal::api::workflowservice::v1::execute_multi_operation_response:
 use proto::temporal::api::workflowservice::v1::execute_multi_operation_response::response::Response as OneResponse;
 use workflow::{AdmitUpdate, CurrentRun, Rejection};
 
+use super::links::LinkedRun;
 use super::service::{FOLLOWED_RUNS_MAX, Service, namespace_id, start_request, start_response};
 use super::shard::Shard;
-use super::start::{StartRequest, StartedRun};
+use super::start::{Joined, StartRequest, StartedRun};
 use super::transact::TransactError;
 use super::update::{Reached, Waiter, response, stage_of};
 use super::updates::{Abort, Found};
@@ -72,7 +73,9 @@ fn both(
 ) -> public::ExecuteMultiOperationResponse {
     let update = start.update.as_deref().cloned().unwrap_or_default();
     let update = response(namespace, &start.key(run.run_id), &update, reached);
-    let responses = [OneResponse::StartWorkflow(start_response(&run)), OneResponse::UpdateWorkflow(update)];
+    let linked = LinkedRun { namespace: namespace.to_owned(), workflow_id: &start.workflow_id, run_id: run.run_id };
+    let started = start_response(&run, linked, start.start.request_id.clone());
+    let responses = [OneResponse::StartWorkflow(started), OneResponse::UpdateWorkflow(update)];
     let responses = responses.map(|response| Response { response: Some(response) }).into();
     public::ExecuteMultiOperationResponse { responses }
 }
@@ -123,6 +126,7 @@ impl Shard {
             first_run_id: state.started.first_run_id,
             status: state.status,
             is_new: false,
+            joined_by: Joined::Nothing,
             waiter: Some(waiter),
         })
     }

@@ -138,6 +138,7 @@ impl Shard {
             | Reply::ActivityStarted(_)
             | Reply::Heartbeat(_)
             | Reply::ActivityOptions(_)
+            | Reply::Priority(_)
             | Reply::Terminated { .. } => Err(unexpected(key)),
         }
     }

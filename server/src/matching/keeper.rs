@@ -232,7 +232,7 @@ impl Keeper {
                 info!(queue = %self.partition.key().name, %error, "the task queue is given up");
                 self.partition.state().close();
             }
-            StoreError::Unavailable(_) | StoreError::Corrupt(_) => self.later(error),
+            StoreError::Unavailable(_) | StoreError::TooLarge(_) | StoreError::Corrupt(_) => self.later(error),
         }
     }
 

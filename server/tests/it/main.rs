@@ -6,6 +6,7 @@ mod frontend;
 mod by_hand;
 mod history;
 mod activities;
+mod starts;
 mod queries;
 mod deletion;
 mod children;

@@ -16,6 +16,7 @@ mod close;
 mod external;
 mod next_run;
 mod properties;
+mod options;
 mod replay;
 mod signal;
 mod start;

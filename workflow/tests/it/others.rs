@@ -1,7 +1,5 @@
 //! Other workflows, seen from a run under test: children, parents, and those that it signals and cancels.
 
-use std::collections::BTreeMap;
-
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::command::v1::{
     Command, RequestCancelExternalWorkflowExecutionCommandAttributes, SignalExternalWorkflowExecutionCommandAttributes,
@@ -22,19 +20,13 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use uuid::Uuid;
 use workflow::{
-    ChildClosed, ChildStartFailed, ChildStarted, EventId, ExternalAnswer, Input, KnownNamespaces, NamespaceId, Parent,
-    RunId,
+    ChildClosed, ChildStartFailed, ChildStarted, EventId, ExternalAnswer, Input, NamespaceId, Parent, RunId,
 };
 
 use crate::run::{Run, command, failure, payloads};
 
 /// The first run of every child.
 pub(crate) const CHILD_RUN: RunId = RunId(Uuid::from_u128(50));
-
-pub(crate) fn namespaces() -> KnownNamespaces {
-    let by_name = BTreeMap::from([("elsewhere".to_owned(), NamespaceId(Uuid::from_u128(200)))]);
-    KnownNamespaces { own: "here".to_owned(), by_name }
-}
 
 pub(crate) fn parent() -> Parent {
     Parent {

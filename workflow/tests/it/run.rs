@@ -12,7 +12,7 @@ use proto::temporal::api::command::v1::{
     FailWorkflowExecutionCommandAttributes, RecordMarkerCommandAttributes, RequestCancelActivityTaskCommandAttributes,
     ScheduleActivityTaskCommandAttributes, StartTimerCommandAttributes,
 };
-use proto::temporal::api::common::v1::{ActivityType, Payload, Payloads, RetryPolicy};
+use proto::temporal::api::common::v1::{ActivityType, Memo, Payload, Payloads, RetryPolicy, SearchAttributes};
 use proto::temporal::api::enums::v1::CommandType;
 use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
@@ -23,9 +23,10 @@ use proto::temporal::api::update::v1::Request;
 use uuid::Uuid;
 use workflow::{
     Activity, ActivityRef, Branch, Child, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey,
-    ExecutionState, ExternalRequest, Facts, FailActivity, Input, Limits, NamespaceId, Notice, Rejection, Reply, RunId,
-    Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef, Terminate, Timer, TimerTask,
-    Timestamp, TransferTask, Transition, Update, WaitingUpdate, WorkflowTask, WorkflowTaskStarted,
+    ExecutionState, ExternalRequest, Facts, FailActivity, Input, KnownNamespaces, Limits, NamespaceId, Notice,
+    Rejection, Reply, RunId, Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef,
+    Terminate, Timer, TimerTask, Timestamp, TransferTask, Transition, Update, WaitingUpdate, WorkflowTask,
+    WorkflowTaskStarted,
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -54,6 +55,8 @@ struct Rows {
     external_cancels: BTreeMap<i64, Arc<ExternalRequest>>,
     signal_request_ids: BTreeMap<i64, Arc<String>>,
     updates: BTreeMap<i64, Arc<Update>>,
+    memo: Arc<Memo>,
+    search_attributes: Arc<SearchAttributes>,
     buffered_events: BTreeMap<i64, Arc<HistoryEvent>>,
 }
 
@@ -84,6 +87,12 @@ pub(crate) fn key() -> ExecutionKey {
     }
 }
 
+/// The run's own namespace, and another one.
+pub(crate) fn namespaces() -> KnownNamespaces {
+    let by_name = BTreeMap::from([("elsewhere".to_owned(), NamespaceId(Uuid::from_u128(200)))]);
+    KnownNamespaces { own: "here".to_owned(), by_name }
+}
+
 /// The plainest start there is.
 pub(crate) fn plain_start() -> Start {
     Start {
@@ -106,6 +115,7 @@ pub(crate) fn plain_start() -> Start {
         user_metadata: None,
         links: Vec::new(),
         priority: None,
+        callbacks: Vec::new(),
         parent: None,
         signal: None,
     }
@@ -231,6 +241,10 @@ impl Run {
         write(&mut self.rows.signal_request_ids, changed.signal_request_ids);
         write(&mut self.rows.updates, changed.updates);
         write(&mut self.rows.buffered_events, changed.buffered_events);
+        if changed.properties {
+            self.rows.memo = Arc::clone(&self.state.memo);
+            self.rows.search_attributes = Arc::clone(&self.state.search_attributes);
+        }
         self.check();
         reply
     }
@@ -255,6 +269,8 @@ impl Run {
         stored(&self.rows.external_cancels, self.state.external_cancels.iter().collect());
         stored(&self.rows.signal_request_ids, self.state.signal_request_ids.iter().collect());
         stored(&self.rows.updates, self.state.updates.iter().collect());
+        assert_eq!(self.rows.memo, self.state.memo, "a changed memo is written");
+        assert_eq!(self.rows.search_attributes, self.state.search_attributes, "and so are changed search attributes");
         stored(&self.rows.buffered_events, self.state.unrecorded.buffered_events.iter().collect());
     }
 
@@ -367,7 +383,7 @@ impl Run {
             sdk_metadata: None,
             metering_metadata: None,
             request_id: "again".to_owned(),
-            namespaces: crate::others::namespaces(),
+            namespaces: namespaces(),
         }
     }
 

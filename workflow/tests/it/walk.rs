@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::command::v1::{Command, ContinueAsNewWorkflowExecutionCommandAttributes};
-use proto::temporal::api::common::v1::RetryPolicy;
+use proto::temporal::api::common::v1::{Priority, RetryPolicy};
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::protocol::v1::Message;
 use rand::rngs::SmallRng;
@@ -15,17 +15,17 @@ use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, EventId, FailActivity,
-    FailWorkflowTask, Heartbeat, Input, Jitter, Limits, OptionsChange, PauseActivity, RequestCancel, ResetActivity,
-    RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, UnpauseActivity, UpdateActivity,
-    WorkflowTask,
+    FailWorkflowTask, Heartbeat, Input, Jitter, Join, Limits, OptionsChange, PauseActivity, RequestCancel,
+    ResetActivity, RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, UnpauseActivity,
+    UpdateActivity, UpdateOptions, WorkflowTask,
 };
 
 use crate::answers::{acceptance, protocol_message, rejection, response, update_request};
 use crate::others;
 use crate::run::{
     Run, SECOND, activity_attributes, cancel_activity, cancel_timer, cancel_workflow, complete_workflow,
-    continue_as_new, facts, fail_workflow, failure, marker, payloads, plain_start, schedule, signal, span, start_timer,
-    sticky,
+    continue_as_new, facts, fail_workflow, failure, marker, namespaces, payloads, plain_start, schedule, signal, span,
+    start_timer, sticky,
 };
 
 /// In every test run, a hundred thousand inputs; `EVERROW_WALKS` asks for more walks.
@@ -195,6 +195,7 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         17 => heartbeat(random, run),
         18 if chance(random, 8) => terminate(),
         18 if chance(random, 8) => Input::Delete,
+        18 if chance(random, 2) => join_or_update(random),
         18 => Input::ResetSticky,
         19 => others::any_answer(random, run),
         21..=23 => admit_update(random, run),
@@ -255,7 +256,7 @@ fn complete_task(random: &mut SmallRng, run: &Run) -> Input {
         sdk_metadata: None,
         metering_metadata: None,
         request_id: "again".to_owned(),
-        namespaces: others::namespaces(),
+        namespaces: namespaces(),
     }))
 }
 
@@ -449,6 +450,16 @@ fn any_options(random: &mut SmallRng) -> OptionsChange {
     let all = ["heartbeatTimeout", "startToCloseTimeout", "retryPolicy.maximumAttempts", "priority.priorityKey"];
     let fields = all.into_iter().filter(|_| chance(random, 2)).map(str::to_owned).collect();
     OptionsChange::Merge { options: Box::new(options), fields }
+}
+
+fn join_or_update(random: &mut SmallRng) -> Input {
+    if chance(random, 2) {
+        let request_id = ["", "a", "b"][random.random_range(0..3)].to_owned();
+        return Input::Join(Join { request_id, callbacks: Vec::new(), links: Vec::new() });
+    }
+    let priority = Some(Priority { priority_key: random.random_range(0..5), ..Default::default() });
+    let (identity, fields) = ("operator".to_owned(), vec!["priority".to_owned()]);
+    Input::UpdateOptions(UpdateOptions { identity, priority, fields })
 }
 
 fn terminate() -> Input {

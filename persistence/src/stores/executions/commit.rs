@@ -70,6 +70,7 @@ const FIRST_VERSION: i64 = 1;
 struct MergedRun {
     state: Arc<ExecutionState>,
     is_new: bool,
+    has_new_properties: bool,
     items: BTreeMap<(ItemKind, i64), Option<Item>>,
 }
 
@@ -133,7 +134,7 @@ impl RunWrite {
     #[must_use]
     pub fn size_estimate(&self) -> usize {
         let state = &self.state;
-        let mut size = 2 * ROW_OVERHEAD + state.memo.encoded_len() + state.search_attributes.encoded_len();
+        let mut size = 2 * ROW_OVERHEAD + state.callbacks.iter().map(|kept| kept.callback.encoded_len()).sum::<usize>();
         if state.unrecorded.db_record_version == FIRST_VERSION {
             size += ROW_OVERHEAD
                 + state.started.again.as_ref().map_or(0, |again| {
@@ -152,8 +153,12 @@ impl RunWrite {
             external_cancels,
             signal_request_ids,
             updates,
+            properties,
             buffered_events,
         } = &self.changed;
+        if *properties {
+            size += ROW_OVERHEAD + state.memo.encoded_len() + state.search_attributes.encoded_len();
+        }
         let n_small = activities.len() + timers.len() + signal_request_ids.len() + buffered_events.len();
         let n_others = children.len() + external_signals.len() + external_cancels.len() + updates.len();
         size += ROW_OVERHEAD * (n_small + n_others);
@@ -195,6 +200,7 @@ fn merge(runs: &[RunWrite]) -> BTreeMap<ExecutionKey, MergedRun> {
             None => merged.entry(state.key.clone()).or_insert(MergedRun {
                 state: Arc::clone(state),
                 is_new: version == FIRST_VERSION,
+                has_new_properties: false,
                 items: BTreeMap::new(),
             }),
         };
@@ -213,8 +219,10 @@ impl MergedRun {
             external_cancels,
             signal_request_ids,
             updates,
+            properties,
             buffered_events,
         } = changed;
+        self.has_new_properties |= properties;
         self.change_items(ItemKind::Activity, activities, Item::Activity);
         self.change_items(ItemKind::Timer, timers, Item::Timer);
         self.change_items(ItemKind::Child, children, Item::Child);
@@ -240,6 +248,9 @@ impl MergedRun {
         put(ItemKind::State, 0, rows::to_value(&rows::run::encode(&self.state)));
         if self.is_new {
             put(ItemKind::Started, 0, rows::to_value(&rows::started::encode(&self.state.started)));
+        }
+        if self.has_new_properties {
+            put(ItemKind::Properties, 0, rows::to_value(&rows::run::encode_properties(&self.state)));
         }
         for ((kind, id), item) in self.items {
             match item {

@@ -35,11 +35,13 @@ pub enum ItemKind {
     ExternalSignal = 7,
     ExternalCancel = 8,
     Update = 9,
+    /// The memo and the search attributes, if there are any.
+    Properties = 10,
 }
 
 impl ItemKind {
     pub(super) fn from_sort_key(sort_key: i64) -> Option<Self> {
-        const ALL: [ItemKind; 10] = [
+        const ALL: [ItemKind; 11] = [
             ItemKind::State,
             ItemKind::Started,
             ItemKind::Activity,
@@ -50,6 +52,7 @@ impl ItemKind {
             ItemKind::ExternalSignal,
             ItemKind::ExternalCancel,
             ItemKind::Update,
+            ItemKind::Properties,
         ];
         ALL.into_iter().find(|kind| *kind as i64 == sort_key)
     }

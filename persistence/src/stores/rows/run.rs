@@ -6,8 +6,9 @@ use proto::everrow::record::{self, RunStatus};
 use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
-    Activity, Child, Closed, CurrentRun, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items, RunId, Running,
-    Scheduled, Started, Status, Sticky, Timer, Timestamp, Unrecorded, Update, WorkflowTask,
+    Activity, Child, Closed, CompletionCallback, CurrentRun, EventId, ExecutionKey, ExecutionState, ExternalRequest,
+    Items, KnownRequest, RequestIds, RunId, Running, Scheduled, Started, Status, Sticky, Timer, Timestamp, Unrecorded,
+    Update, WorkflowTask,
 };
 
 use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
@@ -22,6 +23,8 @@ pub(crate) struct Parts {
     pub(crate) external_signals: Vec<(i64, ExternalRequest)>,
     pub(crate) external_cancels: Vec<(i64, ExternalRequest)>,
     pub(crate) signal_requests: Vec<(i64, String)>,
+    /// Empty if they have no row: most runs have none.
+    pub(crate) properties: record::Properties,
     pub(crate) buffered_events: Vec<(i64, HistoryEvent)>,
     pub(crate) updates: Vec<(i64, Update)>,
 }
@@ -38,24 +41,27 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         workflow_task,
         workflow_task_attempt,
         last_completed_started_event_id,
-        activities,
-        timers,
-        children,
-        external_signals,
-        external_cancels,
+        activities: _, // counted, like all that have rows of their own
+        timers: _,
+        children: _,
+        external_signals: _,
+        external_cancels: _,
         cancel_requested,
-        signal_request_ids,
+        signal_request_ids: _,
         n_signals,
-        updates,
+        updates: _,
         history_size,
-        memo,
-        search_attributes,
+        memo: _,              // a row of
+        search_attributes: _, // their own
+        priority,
+        callbacks,
+        known_requests,
         unrecorded:
             Unrecorded {
                 db_record_version: _, // the row's version
                 last_txn_id,
                 sticky,
-                buffered_events,
+                buffered_events: _,
                 last_updated_at,
                 start_request_id,
                 cancel_request_id,
@@ -75,24 +81,29 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         cancel_request_id: cancel_request_id.clone(),
         n_signals: *n_signals,
         history_size: *history_size,
-        memo: Some(memo.as_ref().clone()),
-        search_attributes: Some(search_attributes.as_ref().clone()),
         last_txn_id: *last_txn_id,
         sticky: sticky.as_ref().map(encode_sticky),
         last_updated_at: last_updated_at.map(|at| at.0),
         start_request_id: start_request_id.clone(),
-        n_items: Some(record::ItemCounts {
-            activities: activities.len() as u64,
-            timers: timers.len() as u64,
-            signal_requests: signal_request_ids.len() as u64,
-            buffered_events: buffered_events.len() as u64,
-            children: children.len() as u64,
-            external_signals: external_signals.len() as u64,
-            external_cancels: external_cancels.len() as u64,
-            updates: updates.len() as u64,
-        }),
+        n_items: Some(count_items(state)),
         is_closing: *is_closing,
+        priority: priority.clone(),
+        callbacks: callbacks.iter().map(encode_callback).collect(),
+        known_requests: known_requests.iter().map(encode_known_request).collect(),
         ..Default::default()
+    }
+}
+
+fn count_items(state: &ExecutionState) -> record::ItemCounts {
+    record::ItemCounts {
+        activities: state.activities.len() as u64,
+        timers: state.timers.len() as u64,
+        signal_requests: state.signal_request_ids.len() as u64,
+        buffered_events: state.unrecorded.buffered_events.len() as u64,
+        children: state.children.len() as u64,
+        external_signals: state.external_signals.len() as u64,
+        external_cancels: state.external_cancels.len() as u64,
+        updates: state.updates.len() as u64,
     }
 }
 
@@ -116,12 +127,15 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
         external_signals: Items::loaded(parts.external_signals),
         external_cancels: Items::loaded(parts.external_cancels),
         cancel_requested: run.cancel_requested_event_id.map(EventId),
-        signal_request_ids: Items::loaded(parts.signal_requests),
+        signal_request_ids: RequestIds::loaded(parts.signal_requests),
         n_signals: run.n_signals,
         updates: Items::loaded(parts.updates),
         history_size: run.history_size,
-        memo: Arc::new(run.memo.unwrap_or_default()),
-        search_attributes: Arc::new(run.search_attributes.unwrap_or_default()),
+        memo: Arc::new(parts.properties.memo.unwrap_or_default()),
+        search_attributes: Arc::new(parts.properties.search_attributes.unwrap_or_default()),
+        priority: run.priority,
+        callbacks: Arc::new(run.callbacks.into_iter().map(decode_callback).collect::<Decoded<_>>()?),
+        known_requests: Arc::new(run.known_requests.into_iter().map(decode_known_request).collect()),
         unrecorded: Unrecorded {
             db_record_version: version,
             last_txn_id: run.last_txn_id,
@@ -133,6 +147,40 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
             is_closing: run.is_closing,
         },
     })
+}
+
+pub(crate) fn encode_properties(state: &ExecutionState) -> record::Properties {
+    record::Properties {
+        memo: Some(state.memo.as_ref().clone()),
+        search_attributes: Some(state.search_attributes.as_ref().clone()),
+    }
+}
+
+fn encode_callback(kept: &CompletionCallback) -> record::CompletionCallback {
+    let CompletionCallback { callback, request_id, registered_at } = kept;
+    record::CompletionCallback {
+        callback: Some(callback.clone()),
+        request_id: request_id.clone(),
+        registered_at: registered_at.0,
+    }
+}
+
+fn decode_callback(kept: record::CompletionCallback) -> Decoded<CompletionCallback> {
+    Ok(CompletionCallback {
+        callback: required(kept.callback, "callback")?,
+        request_id: kept.request_id,
+        registered_at: Timestamp(kept.registered_at),
+    })
+}
+
+fn encode_known_request(known: &KnownRequest) -> record::KnownRequest {
+    let KnownRequest { request_id, event_type, event_id } = known;
+    record::KnownRequest { request_id: request_id.clone(), event_type: (*event_type).into(), event_id: event_id.0 }
+}
+
+fn decode_known_request(known: record::KnownRequest) -> KnownRequest {
+    let event_type = known.event_type();
+    KnownRequest { request_id: known.request_id, event_type, event_id: EventId(known.event_id) }
 }
 
 fn check_counts(stored: record::ItemCounts, parts: &Parts) -> Decoded<()> {

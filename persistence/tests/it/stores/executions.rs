@@ -58,6 +58,7 @@ fn write(state: &mut ExecutionState) -> RunWrite {
         external_cancels: state.external_cancels.take_touched(),
         signal_request_ids: state.signal_request_ids.take_touched(),
         updates: state.updates.take_touched(),
+        properties: state.unrecorded.db_record_version == 1,
         buffered_events: state.unrecorded.buffered_events.take_touched(),
     };
     RunWrite { state: Arc::new(state.clone()), changed }

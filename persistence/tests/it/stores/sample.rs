@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::temporal::api::common::v1::{
-    Header, Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowExecution, link,
+    Callback, Header, Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowExecution, link,
 };
-use proto::temporal::api::enums::v1::{ParentClosePolicy, SuggestContinueAsNewReason};
+use proto::temporal::api::enums::v1::{EventType, ParentClosePolicy, SuggestContinueAsNewReason};
 use proto::temporal::api::failure::v1::Failure;
 use proto::temporal::api::history::v1::HistoryEvent;
 use rand::rngs::StdRng;
@@ -15,9 +15,9 @@ use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
     Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Branch, BranchRange, Child,
-    ChildStart, Closed, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items, NamespaceId, Parent, RecordedAt,
-    RunId, Running, Scheduled, Started, StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, Update,
-    VersionHistoryItem, WorkflowTask,
+    ChildStart, Closed, CompletionCallback, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items,
+    KnownRequest, NamespaceId, Parent, RecordedAt, RequestIds, RunId, Running, Scheduled, Started, StartedAgain,
+    Status, Sticky, Timer, Timestamp, Unrecorded, Update, VersionHistoryItem, WorkflowTask,
 };
 
 pub(super) struct Sampler(StdRng);
@@ -72,12 +72,23 @@ impl Sampler {
             external_signals: self.items(Self::external_request),
             external_cancels: self.items(Self::external_request),
             cancel_requested: self.maybe(Self::event_id),
-            signal_request_ids: self.items(|s, _| s.text()),
+            signal_request_ids: self.request_ids(),
             n_signals: self.number(),
             updates: self.items(|s, _| s.update()),
             history_size: self.number(),
             memo: Arc::new(self.memo()),
             search_attributes: Arc::new(self.search_attributes()),
+            priority: self.maybe(Self::priority),
+            callbacks: Arc::new(self.several(|s| CompletionCallback {
+                callback: Callback::default(),
+                request_id: s.text(),
+                registered_at: s.moment(),
+            })),
+            known_requests: Arc::new(self.several(|s| KnownRequest {
+                request_id: s.text(),
+                event_type: EventType::WorkflowExecutionOptionsUpdated,
+                event_id: s.event_id(),
+            })),
             unrecorded: Unrecorded {
                 db_record_version: 1,
                 last_txn_id: self.number(),
@@ -89,6 +100,14 @@ impl Sampler {
                 is_closing: self.0.random(),
             },
         }
+    }
+
+    fn request_ids(&mut self) -> RequestIds {
+        let mut ids = RequestIds::default();
+        for (event_id, id) in self.items(|s, _| s.text()).iter() {
+            ids.insert(event_id, id.clone());
+        }
+        ids
     }
 
     fn activity_options(&mut self) -> ActivityOptions {

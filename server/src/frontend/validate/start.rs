@@ -3,13 +3,14 @@
 #![expect(deprecated, reason = "older clients still send these fields")]
 
 use prost_types::Duration;
-use proto::temporal::api::common::v1::WorkflowType;
+use proto::temporal::api::common::v1::{Link, WorkflowType};
 use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use proto::temporal::api::workflow::v1::OnConflictOptions;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::{
-    ID_BYTES_MAX, invalid, links, priority, request_id, retry_policy, search_attributes, sizes, span, task_queue,
+    ID_BYTES_MAX, callbacks, invalid, links, priority, request_id, retry_policy, search_attributes, sizes, span,
+    task_queue,
 };
 use crate::errors::ServiceError;
 
@@ -44,11 +45,14 @@ pub(crate) fn start(
     on_conflict(request.on_conflict_options.as_ref())?;
     search_attributes::check(request.search_attributes.as_ref())?;
     priority(request.priority.as_ref())?;
-    links::check(&request.links)?;
-    not_built(&[
-        ("CompletionCallbacks", !request.completion_callbacks.is_empty()),
-        ("VersioningOverride", request.versioning_override.is_some()),
-    ])?;
+    callbacks::check(&mut request.completion_callbacks)?;
+    // What a callback links to already need not be linked to once more.
+    let linked: Vec<Link> =
+        request.completion_callbacks.iter().flat_map(|callback| callback.links.iter().cloned()).collect();
+    request.links.retain(|link| !linked.contains(link));
+    let all: Vec<Link> = request.links.iter().cloned().chain(linked).collect();
+    links::check(&all)?;
+    not_built(&[("VersioningOverride", request.versioning_override.is_some())])?;
     if request.time_skipping_config.is_some() {
         return Err(time_skipping());
     }

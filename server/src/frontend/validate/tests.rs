@@ -2,8 +2,9 @@
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
+use proto::temporal::api::common::v1::callback::{Nexus, Variant};
 use proto::temporal::api::common::v1::{
-    Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowType,
+    Callback, Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowType,
 };
 use proto::temporal::api::enums::v1::{TaskQueueKind, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use proto::temporal::api::taskqueue::v1::TaskQueue;
@@ -108,6 +109,11 @@ fn a_start_is_refused_in_the_words_of_the_reference() {
     );
 }
 
+fn callback(url: &str) -> Callback {
+    let nexus = Nexus { url: url.into(), ..Default::default() };
+    Callback { variant: Some(Variant::Nexus(nexus)), ..Default::default() }
+}
+
 #[test]
 fn what_comes_with_a_start_is_refused_in_the_words_of_the_reference() {
     check(
@@ -147,7 +153,22 @@ fn what_comes_with_a_start_is_refused_in_the_words_of_the_reference() {
                 let big = Payload { data: vec![0; sizes::MEMO_BYTES_MAX].into(), ..Payload::default() };
                 r.memo = Some(Memo { fields: [("key".to_owned(), big)].into() });
             }),
-            ("CompletionCallbacks is not built yet", &|r| r.completion_callbacks.push(Default::default())),
+            ("unknown callback variant: <nil>", &|r| r.completion_callbacks.push(Default::default())),
+            ("cannot attach more than 32 callbacks to an execution", &|r| {
+                r.completion_callbacks = vec![callback("http://here/done"); 33]
+            }),
+            ("invalid url: unknown scheme: ftp://here", &|r| r.completion_callbacks.push(callback("ftp://here"))),
+            ("invalid url: missing host", &|r| r.completion_callbacks.push(callback("https:///done"))),
+            ("invalid url: url length longer than max length allowed of 1000", &|r| {
+                r.completion_callbacks.push(callback(&format!("http://{}", long())))
+            }),
+            ("invalid header: header size longer than max allowed size of 8192", &|r| {
+                let mut large = callback("temporal://system");
+                if let Some(Variant::Nexus(nexus)) = &mut large.variant {
+                    nexus.header.insert("token".into(), "t".repeat(8192));
+                }
+                r.completion_callbacks.push(large);
+            }),
             ("The Time-Skipping feature is not enabled for namespace.", &|r| {
                 r.time_skipping_config = Some(Default::default());
             }),

@@ -1,0 +1,245 @@
+//! Starts over gRPC: what policies say of runs with the same id, what a start brings along, and what its answer tells.
+
+use proto::temporal::api::common::v1::callback::{Nexus, Variant};
+use proto::temporal::api::common::v1::link::workflow_event::Reference;
+use proto::temporal::api::common::v1::{Callback, Link, Priority, link};
+use proto::temporal::api::enums::v1::{
+    CallbackState, EventType, WorkflowExecutionStatus, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
+};
+use proto::temporal::api::errordetails::v1::WorkflowExecutionAlreadyStartedFailure;
+use proto::temporal::api::workflow::v1::{OnConflictOptions, WorkflowExecutionOptions};
+use proto::temporal::api::workflowservice::v1 as public;
+use tonic::{Code, Status};
+
+use crate::by_hand::ByHand;
+use crate::given::{Given, NAMESPACE, a_node, detail, refused};
+
+type Started = Result<public::StartWorkflowExecutionResponse, Status>;
+
+async fn start(given: &Given, request: public::StartWorkflowExecutionRequest) -> Started {
+    given.client().start_workflow_execution(request).await.map(tonic::Response::into_inner)
+}
+
+fn with_policies(
+    run: &ByHand,
+    reuse: WorkflowIdReusePolicy,
+    conflict: WorkflowIdConflictPolicy,
+) -> public::StartWorkflowExecutionRequest {
+    public::StartWorkflowExecutionRequest {
+        workflow_id_reuse_policy: reuse.into(),
+        workflow_id_conflict_policy: conflict.into(),
+        ..run.start_request()
+    }
+}
+
+async fn describe(given: &Given, run: &ByHand) -> public::DescribeWorkflowExecutionResponse {
+    let request =
+        public::DescribeWorkflowExecutionRequest { namespace: NAMESPACE.into(), execution: Some(run.execution()) };
+    given.client().describe_workflow_execution(request).await.expect("a description").into_inner()
+}
+
+/// What becomes of a second start.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    New,
+    Existing,
+    AlreadyStarted,
+    Refused,
+}
+
+fn outcome(first: &str, second: &Started) -> Outcome {
+    match second {
+        Ok(second) if second.run_id == first => Outcome::Existing,
+        Ok(second) => {
+            assert!(second.started);
+            Outcome::New
+        }
+        Err(status) if status.code() == Code::AlreadyExists => {
+            let failure: WorkflowExecutionAlreadyStartedFailure = detail(status).expect("a typed detail");
+            assert_eq!((failure.run_id.as_str(), failure.first_execution_run_id.as_str()), (first, first));
+            Outcome::AlreadyStarted
+        }
+        Err(status) if status.code() == Code::InvalidArgument => Outcome::Refused,
+        Err(status) => panic!("{status}"),
+    }
+}
+
+const REUSE: [WorkflowIdReusePolicy; 3] = [
+    WorkflowIdReusePolicy::AllowDuplicate,
+    WorkflowIdReusePolicy::AllowDuplicateFailedOnly,
+    WorkflowIdReusePolicy::RejectDuplicate,
+];
+const CONFLICT: [WorkflowIdConflictPolicy; 3] = [
+    WorkflowIdConflictPolicy::Fail,
+    WorkflowIdConflictPolicy::UseExisting,
+    WorkflowIdConflictPolicy::TerminateExisting,
+];
+
+/// Longer than the least time between two starts of one id.
+async fn let_time_pass() {
+    tokio::time::sleep(std::time::Duration::from_millis(1050)).await;
+}
+
+#[tokio::test]
+async fn a_start_beside_an_open_run_follows_the_conflict_policy() {
+    let given = a_node().await;
+    let mut firsts = Vec::new();
+    for (reuse_number, reuse) in REUSE.into_iter().enumerate() {
+        for (conflict_number, conflict) in CONFLICT.into_iter().enumerate() {
+            let run = ByHand::new(&given, &format!("open-{reuse_number}-{conflict_number}"));
+            firsts.push((run.start().await, run, reuse, conflict));
+        }
+    }
+    let_time_pass().await;
+    for (first, run, reuse, conflict) in firsts {
+        let second = start(&given, with_policies(&run, reuse, conflict)).await;
+        let expected = match (reuse, conflict) {
+            (WorkflowIdReusePolicy::RejectDuplicate, WorkflowIdConflictPolicy::TerminateExisting) => Outcome::Refused,
+            (_, WorkflowIdConflictPolicy::UseExisting) => Outcome::Existing,
+            (_, WorkflowIdConflictPolicy::TerminateExisting) => Outcome::New,
+            (_, WorkflowIdConflictPolicy::Fail | WorkflowIdConflictPolicy::Unspecified) => Outcome::AlreadyStarted,
+        };
+        assert_eq!(outcome(&first, &second), expected, "{reuse:?} {conflict:?}");
+    }
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_after_a_closed_run_follows_the_reuse_policy() {
+    let given = a_node().await;
+    let mut firsts = Vec::new();
+    for reuse in REUSE {
+        for is_failure in [true, false] {
+            let run = ByHand::new(&given, &format!("closed-{}-{is_failure}", i32::from(reuse)));
+            let first = run.start().await;
+            if is_failure {
+                run.terminate().await;
+            } else {
+                let task = run.poll().await;
+                run.complete(task.task_token, vec![crate::by_hand::complete_workflow()]).await;
+            }
+            firsts.push((first, run, reuse, is_failure));
+        }
+    }
+    let_time_pass().await;
+    for (first, run, reuse, is_failure) in firsts {
+        for conflict in [WorkflowIdConflictPolicy::UseExisting, WorkflowIdConflictPolicy::Fail] {
+            let second = start(&given, with_policies(&run, reuse, conflict)).await;
+            let expected = match (reuse, is_failure) {
+                (WorkflowIdReusePolicy::RejectDuplicate, _) => Outcome::AlreadyStarted,
+                (WorkflowIdReusePolicy::AllowDuplicateFailedOnly, false) => Outcome::AlreadyStarted,
+                (_, _) => Outcome::New,
+            };
+            assert_eq!(outcome(&first, &second), expected, "{reuse:?} {is_failure} {conflict:?}");
+            if expected == Outcome::New {
+                break;
+            }
+        }
+    }
+    given.stop().await;
+}
+
+fn reference(link: Option<Link>) -> Reference {
+    let Some(link::Variant::WorkflowEvent(event)) = link.and_then(|link| link.variant) else { panic!("no link") };
+    assert_eq!(event.namespace, NAMESPACE);
+    event.reference.expect("an event")
+}
+
+#[tokio::test]
+async fn a_start_that_joins_an_open_run_leaves_its_request_and_callbacks() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "joined");
+    let first = start(&given, run.start_request()).await.expect("a start");
+    assert!(matches!(reference(first.link), Reference::EventRef(event) if event.event_id == 1));
+
+    let nexus = Nexus { url: "http://localhost/done".into(), header: [("Token".into(), "t".into())].into() };
+    let callback = Callback { variant: Some(Variant::Nexus(nexus)), ..Default::default() };
+    let joining = public::StartWorkflowExecutionRequest {
+        request_id: "join".into(),
+        completion_callbacks: vec![callback],
+        on_conflict_options: Some(OnConflictOptions {
+            attach_request_id: true,
+            attach_completion_callbacks: true,
+            attach_links: true,
+        }),
+        ..with_policies(&run, WorkflowIdReusePolicy::AllowDuplicate, WorkflowIdConflictPolicy::UseExisting)
+    };
+    for _ in 0..2 {
+        let joined = start(&given, joining.clone()).await.expect("a start");
+        assert!(!joined.started && joined.run_id == first.run_id);
+        let Reference::RequestIdRef(request) = reference(joined.link) else { panic!("no request") };
+        assert_eq!(
+            (request.request_id.as_str(), request.event_type()),
+            ("join", EventType::WorkflowExecutionOptionsUpdated)
+        );
+    }
+    // The same request again, whatever its policy says now.
+    let failing = public::StartWorkflowExecutionRequest {
+        workflow_id_conflict_policy: WorkflowIdConflictPolicy::Fail.into(),
+        on_conflict_options: None,
+        ..joining
+    };
+    assert_eq!(start(&given, failing).await.expect("the same start").run_id, first.run_id);
+
+    let described = describe(&given, &run).await;
+    assert_eq!(described.workflow_execution_info.expect("a run").history_length, 3);
+    let requests = described.workflow_extended_info.expect("more").request_id_infos;
+    assert_eq!((requests.len(), requests["join"].event_id), (2, 3));
+    let callback = &described.callbacks[0];
+    assert_eq!((callback.state(), callback.request_id.as_str()), (CallbackState::Standby, "join"));
+    let Some(Variant::Nexus(nexus)) = callback.callback.clone().and_then(|callback| callback.variant) else { panic!() };
+    assert!(nexus.header.contains_key("token"), "names of headers are in small letters");
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_cron_run_begins_at_its_first_time() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "cron");
+    let request = public::StartWorkflowExecutionRequest {
+        cron_schedule: "CRON_TZ=Europe/Berlin 0 3 * * *".into(),
+        ..run.start_request()
+    };
+    start(&given, request).await.expect("a start");
+    let info = describe(&given, &run).await.workflow_execution_info.expect("a run");
+    assert_eq!((info.status(), info.history_length), (WorkflowExecutionStatus::Running, 1), "no workflow task yet");
+    assert!(info.execution_time.expect("a time").seconds > info.start_time.expect("a time").seconds);
+
+    let every_second = ByHand::new(&given, "cron-often");
+    let request =
+        public::StartWorkflowExecutionRequest { cron_schedule: "@every 1s".into(), ..every_second.start_request() };
+    let first = start(&given, request).await.expect("a start").run_id;
+    let task = every_second.poll().await;
+    every_second.complete(task.task_token, vec![crate::by_hand::complete_workflow()]).await;
+    let info = describe(&given, &every_second).await.workflow_execution_info.expect("a run");
+    assert_ne!(info.execution.expect("the next run").run_id, first);
+    assert_eq!(info.first_run_id, first);
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_priority_is_updated_by_its_mask() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "hurried");
+    run.start().await;
+    let priority = Some(Priority { priority_key: 1, ..Default::default() });
+    let request = public::UpdateWorkflowExecutionOptionsRequest {
+        namespace: NAMESPACE.into(),
+        workflow_execution: Some(run.execution()),
+        workflow_execution_options: Some(WorkflowExecutionOptions { priority: priority.clone(), ..Default::default() }),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["priority.priority_key".into()] }),
+        ..Default::default()
+    };
+    let updated = given.client().update_workflow_execution_options(request.clone()).await.expect("an update");
+    let options = updated.into_inner().workflow_execution_options.expect("options");
+    assert_eq!(options.priority, priority);
+    assert_eq!(describe(&given, &run).await.workflow_execution_info.expect("a run").priority, priority);
+    let unknown = public::UpdateWorkflowExecutionOptionsRequest {
+        update_mask: Some(prost_types::FieldMask { paths: vec!["nonsense".into()] }),
+        ..request
+    };
+    let message = "error parsing UpdateMask: proto: invalid path \"nonsense\" for message \
+                   \"temporal.api.workflow.v1.WorkflowExecutionOptions\"";
+    refused(given.client().update_workflow_execution_options(unknown).await, Code::InvalidArgument, message);
+    given.stop().await;
+}

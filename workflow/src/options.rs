@@ -1,0 +1,149 @@
+//! What clients change of an open run from outside: starts that join it, with their request ids and callbacks, and its
+//! priority.
+
+use std::sync::Arc;
+
+use proto::temporal::api::common::v1::{Callback, Priority};
+use proto::temporal::api::enums::v1::EventType;
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionOptionsUpdatedEventAttributes};
+
+use crate::draft::{Draft, Entry};
+use crate::ids::EventId;
+use crate::input::{Join, UpdateOptions};
+use crate::state::ExecutionState;
+use crate::time::Timestamp;
+use crate::transition::{Outcome, Rejection, Reply};
+
+/// Whom to tell when a run closes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompletionCallback {
+    pub callback: Callback,
+    /// Of the start that joined the run; empty for the one that made it.
+    pub request_id: String,
+    pub registered_at: Timestamp,
+}
+
+/// A request besides the run's own start and its signals, and the event that it made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRequest {
+    pub request_id: String,
+    pub event_type: EventType,
+    pub event_id: EventId,
+}
+
+/// A start that found the run open, and joins it.
+pub(crate) fn join(draft: &mut Draft, input: Join) -> Result<Outcome, Rejection> {
+    if is_known(&draft.state, &input.request_id) {
+        return Ok(Outcome::Unchanged(Reply::Done));
+    }
+    check_callbacks(draft, input.callbacks.len())?;
+    let what =
+        Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(WorkflowExecutionOptionsUpdatedEventAttributes {
+            attached_request_id: input.request_id,
+            attached_completion_callbacks: input.callbacks,
+            ..Default::default()
+        });
+    draft.record(Entry { links: input.links, ..what.into() });
+    Ok(Outcome::Changed(Reply::Done))
+}
+
+/// Whether a start has joined the run by this request, recorded or not.
+#[must_use]
+pub fn is_known(state: &ExecutionState, request_id: &str) -> bool {
+    if request_id.is_empty() {
+        return false;
+    }
+    let mut waiting = state.unrecorded.buffered_events.iter().filter_map(|(_, event)| updated(event));
+    state.known_requests.iter().any(|known| known.request_id == request_id)
+        || waiting.any(|update| update.attached_request_id == request_id)
+}
+
+fn updated(event: &HistoryEvent) -> Option<&WorkflowExecutionOptionsUpdatedEventAttributes> {
+    if let Some(Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(update)) = &event.attributes {
+        return Some(update);
+    }
+    None
+}
+
+fn check_callbacks(draft: &Draft, n_more: usize) -> Result<(), Rejection> {
+    let waiting = draft.waiting().filter_map(updated).map(|update| update.attached_completion_callbacks.len());
+    let n_present = draft.state.callbacks.len() + waiting.sum::<usize>();
+    let limit = draft.facts.limits.callbacks;
+    if n_present + n_more <= limit {
+        return Ok(());
+    }
+    Err(Rejection::FailedPrecondition(format!(
+        "cannot attach more than {limit} callbacks to a workflow ({n_present} callbacks already attached)"
+    )))
+}
+
+/// An operator gives the run another priority. What is on its way to a worker keeps the one that it has.
+pub(crate) fn update(draft: &mut Draft, input: UpdateOptions) -> Outcome {
+    let priority = merged(draft.state.priority.clone(), &input);
+    if priority == draft.state.priority {
+        return Outcome::Unchanged(Reply::Priority(priority));
+    }
+    draft.record(Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(
+        WorkflowExecutionOptionsUpdatedEventAttributes {
+            unset_versioning_override: true,
+            identity: input.identity,
+            priority: priority.clone(),
+            ..Default::default()
+        },
+    ));
+    Outcome::Changed(Reply::Priority(priority))
+}
+
+fn merged(present: Option<Priority>, input: &UpdateOptions) -> Option<Priority> {
+    let has = |field: &str| input.fields.iter().any(|named| named == field);
+    let given = input.priority.clone().unwrap_or_default();
+    let mut priority = if has("priority") { input.priority.clone() } else { present };
+    if has("priority.priorityKey") {
+        priority.get_or_insert_default().priority_key = given.priority_key;
+    }
+    if has("priority.fairnessKey") {
+        priority.get_or_insert_default().fairness_key.clone_from(&given.fairness_key);
+    }
+    if has("priority.fairnessWeight") {
+        priority.get_or_insert_default().fairness_weight = given.fairness_weight;
+    }
+    priority
+}
+
+pub(crate) fn apply_updated(
+    state: &mut ExecutionState,
+    event: &HistoryEvent,
+    update: &WorkflowExecutionOptionsUpdatedEventAttributes,
+) {
+    let request_id = &update.attached_request_id;
+    if !request_id.is_empty() {
+        Arc::make_mut(&mut state.known_requests).push(KnownRequest {
+            request_id: request_id.clone(),
+            event_type: event.event_type(),
+            event_id: EventId(event.event_id),
+        });
+    }
+    add_callbacks(state, event, request_id, &update.attached_completion_callbacks);
+    if update.priority.is_some() {
+        state.priority.clone_from(&update.priority);
+    }
+}
+
+/// Callbacks that an event brings.
+pub(crate) fn add_callbacks(
+    state: &mut ExecutionState,
+    event: &HistoryEvent,
+    request_id: &str,
+    callbacks: &[Callback],
+) {
+    if callbacks.is_empty() {
+        return;
+    }
+    let registered_at = event.event_time.map_or(state.started.started_at, Timestamp::from);
+    Arc::make_mut(&mut state.callbacks).extend(callbacks.iter().map(|callback| CompletionCallback {
+        callback: callback.clone(),
+        request_id: request_id.to_owned(),
+        registered_at,
+    }));
+}
