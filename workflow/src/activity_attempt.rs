@@ -14,6 +14,7 @@ use proto::temporal::api::history::v1::{
 };
 
 use crate::activity::{Activity, ActivityAttempt, arm_timer, dispatch, find, find_by_id};
+use crate::commands::Completion;
 use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::{ActivityRef, CancelActivity, CompleteActivity, FailActivity, Heartbeat, StartActivity};
@@ -46,6 +47,21 @@ pub(crate) fn start(draft: &mut Draft, input: StartActivity) -> Result<Outcome, 
     begin_attempt(draft, input.scheduled_event_id, input.request_id, input.identity);
     arm_timer(draft, input.scheduled_event_id);
     Ok(Outcome::Changed(reply))
+}
+
+/// Gives activities to the worker that has just scheduled them, unless they are over already.
+pub(crate) fn start_eagerly(draft: &mut Draft, completion: &Completion, request_id: &str) -> Vec<ActivityStarted> {
+    if !draft.state.is_running() {
+        return Vec::new();
+    }
+    let mut started = Vec::new();
+    for scheduled_event_id in &completion.eager_activities {
+        let Some(activity) = find(draft, *scheduled_event_id) else { continue };
+        started.push(described(draft, activity, draft.now()));
+        begin_attempt(draft, *scheduled_event_id, request_id.to_owned(), completion.identity.clone());
+        arm_timer(draft, *scheduled_event_id);
+    }
+    started
 }
 
 /// A sign of life. The details are what the next attempt will begin from.
@@ -363,8 +379,12 @@ fn cut(failure: &Failure, size_max: usize) -> Failure {
 }
 
 fn started_reply(draft: &Draft, activity: &Activity, started_at: Timestamp) -> Reply {
+    Reply::ActivityStarted(Box::new(described(draft, activity, started_at)))
+}
+
+fn described(draft: &Draft, activity: &Activity, started_at: Timestamp) -> ActivityStarted {
     let state = &draft.state;
-    Reply::ActivityStarted(Box::new(ActivityStarted {
+    ActivityStarted {
         scheduled_event_id: activity.scheduled_event_id,
         attempt: activity.unrecorded.attempt,
         started_at,
@@ -384,7 +404,7 @@ fn started_reply(draft: &Draft, activity: &Activity, started_at: Timestamp) -> R
             run_id: state.key.run_id.to_string(),
         },
         priority: merged(state.priority.as_ref(), activity.priority.as_ref()),
-    }))
+    }
 }
 
 /// The activity's own priority, with the run's where it has none.

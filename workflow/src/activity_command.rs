@@ -23,7 +23,7 @@ use crate::time::{nonzero, parse_span, to_proto};
 #[expect(deprecated, reason = "old workers send a build id")]
 pub(crate) fn schedule(
     draft: &mut Draft,
-    completion: &Completion,
+    completion: &mut Completion,
     command: ScheduleActivityTaskCommandAttributes,
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
@@ -41,6 +41,7 @@ pub(crate) fn schedule(
         );
         return Err(BadCommand::new(WorkflowTaskFailedCause::ScheduleActivityDuplicateId, reason));
     }
+    let is_eager = command.request_eager_execution;
     let what = Attributes::ActivityTaskScheduledEventAttributes(ActivityTaskScheduledEventAttributes {
         activity_id: command.activity_id,
         activity_type: command.activity_type,
@@ -58,8 +59,13 @@ pub(crate) fn schedule(
     });
     draft.record(Entry { annotation, ..what.into() });
     let scheduled_event_id = draft.state.last_event_id();
-    dispatch(draft, scheduled_event_id);
-    arm_timer(draft, scheduled_event_id);
+    if is_eager {
+        // Started after all commands: one of them may cancel it, or close the run.
+        completion.eager_activities.push(scheduled_event_id);
+    } else {
+        dispatch(draft, scheduled_event_id);
+        arm_timer(draft, scheduled_event_id);
+    }
     Ok(())
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Completion {
     pub has_news: bool,
     /// A command canceled an activity that no worker had: the workflow must hear of it.
     pub canceled_unstarted: bool,
+    /// The worker wants to run these itself.
+    pub eager_activities: Vec<EventId>,
     /// Workflow ids of the children that its commands start.
     pub initiated_children: BTreeSet<String>,
     pub namespaces: KnownNamespaces,

@@ -321,6 +321,8 @@ pub struct Start {
     /// Whom to tell when the run closes.
     pub callbacks: Vec<Callback>,
     pub parent: Option<Parent>,
+    /// The caller has a worker and wants the first workflow task with the answer.
+    pub is_eager: bool,
     /// Signal-with-start: recorded right after the start, before the first workflow task.
     pub signal: Option<Signal>,
 }

@@ -212,6 +212,7 @@ fn follower(draft: &Draft) -> Start {
         priority: draft.state.priority.clone(),
         callbacks: Vec::new(),
         parent: started.parent.clone(),
+        is_eager: false,
         signal: None,
     }
 }

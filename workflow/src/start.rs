@@ -97,12 +97,15 @@ pub fn start(
     // A child's first workflow task is scheduled once its parent knows that it runs.
     let waits_for_parent = start.parent.is_some() && chain.continued_from.is_none();
     let mut start = start;
+    // What begins later, or elsewhere, goes to whoever polls for it then.
+    start.is_eager &= !waits_for_parent && chain.backoff.is_zero();
     let (signal, request_id, run_id) = (start.signal.take(), std::mem::take(&mut start.request_id), key.run_id);
+    let eager_worker = start.is_eager.then(|| start.identity.clone());
     let first = first_event(&key, start, chain, facts);
     let mut draft = Draft::begin(key, first, facts);
     assert_eq!(draft.state.key.run_id, run_id, "the run has the id it was given");
     assert!(!draft.state.started.task_timeout.is_zero(), "a workflow task has a timeout");
-    draft.state.unrecorded.start_request_id = request_id;
+    draft.state.unrecorded.start_request_id.clone_from(&request_id);
     if let Some(signal) = signal {
         signal::record(&mut draft, signal);
     }
@@ -110,10 +113,13 @@ pub fn start(
     if let Some(expires_at) = draft.state.started.run_expires_at {
         draft.timer(expires_at, TimerTask::RunTimeout { version });
     }
-    if !waits_for_parent {
+    let mut task = None;
+    if let Some(identity) = eager_worker {
+        task = Some(Box::new(workflow_task_attempt::begin_at_once(&mut draft, request_id, identity)));
+    } else if !waits_for_parent {
         workflow_task_attempt::begin_or_wait(&mut draft);
     }
-    Ok(draft.finish(Reply::Started { run_id }))
+    Ok(draft.finish(Reply::Started { run_id, task }))
 }
 
 /// A run's place in its chain.
@@ -200,6 +206,7 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
         workflow_id: key.workflow_id.to_string(),
         priority: start.priority,
         completion_callbacks: start.callbacks,
+        eager_execution_accepted: start.is_eager,
         ..Default::default()
     };
     let annotation = Annotation { user_metadata: start.user_metadata, event_group_markers: Vec::new() };

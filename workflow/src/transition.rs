@@ -148,6 +148,8 @@ pub enum Reply {
         new_task: Option<Box<WorkflowTaskStarted>>,
         /// The task left no trace: the worker goes back to this event.
         reset_to: Option<EventId>,
+        /// Started at once, for the worker that asked for them.
+        activities: Vec<ActivityStarted>,
     },
     /// A speculative task that has become pointless: the update that it was made for is no longer known.
     WorkflowTaskWithdrawn,
@@ -168,6 +170,8 @@ pub enum Reply {
     ActivityOptions(Box<ActivityOptions>),
     Started {
         run_id: RunId,
+        /// The first one, started at once for the caller.
+        task: Option<Box<WorkflowTaskStarted>>,
     },
     /// The run's priority as it is now.
     Priority(Option<Priority>),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::{HistoryEvent, WorkflowTaskCompletedEventAttributes};
 
-use crate::activity_attempt::server_failure;
+use crate::activity_attempt::{self, server_failure};
 use crate::close;
 use crate::commands::{self, BadCommand, Completion};
 use crate::draft::Draft;
@@ -113,22 +113,24 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
         identity: input.identity,
         has_news: draft.has_waiting(),
         canceled_unstarted: false,
+        eager_activities: Vec::new(),
         initiated_children: BTreeSet::new(),
         namespaces: input.namespaces,
         answers: Answers::new(input.messages, input.updates),
     };
     commands::process(draft, &mut completion, input.commands)?;
+    let activities = activity_attempt::start_eagerly(draft, &completion, &input.request_id);
     if draft.state.is_running() && !input.force_new_task {
         update_message::reject_unprocessed(draft, &mut completion);
     }
     let needs_task = input.force_new_task || completion.has_news || completion.canceled_unstarted;
     let has_updates = !completion.answers.waiting().is_empty();
     if !draft.state.is_running() || !(needs_task || has_updates) {
-        return Ok(Reply::WorkflowTaskCompleted { new_task: None, reset_to });
+        return Ok(Reply::WorkflowTaskCompleted { new_task: None, reset_to, activities });
     }
     if !input.return_new_task {
         workflow_task::schedule_and_dispatch(draft, first_scheduled_at);
-        return Ok(Reply::WorkflowTaskCompleted { new_task: None, reset_to });
+        return Ok(Reply::WorkflowTaskCompleted { new_task: None, reset_to, activities });
     }
     if needs_task {
         schedule(draft, first_scheduled_at);
@@ -142,7 +144,7 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
     let sending = if input.force_new_task { Sending::OnlyNew } else { Sending::All };
     // The worker that gets it has just had the one before, so it has the history.
     let started = WorkflowTaskStarted { is_sticky: true, ..started_reply(&draft.state, updates, sending) };
-    Ok(Reply::WorkflowTaskCompleted { new_task: Some(Box::new(started)), reset_to })
+    Ok(Reply::WorkflowTaskCompleted { new_task: Some(Box::new(started)), reset_to, activities })
 }
 
 #[expect(deprecated, reason = "old workers send a checksum")]
@@ -248,6 +250,14 @@ pub(crate) fn begin_or_wait(draft: &mut Draft) {
     } else {
         ensure(draft);
     }
+}
+
+/// Schedules the first workflow task and gives it to the worker that started the run.
+pub(crate) fn begin_at_once(draft: &mut Draft, request_id: String, identity: String) -> WorkflowTaskStarted {
+    assert!(!draft.state.had_workflow_task(), "only the first task is started with its run");
+    schedule(draft, draft.now());
+    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: 0 });
+    started_reply(&draft.state, &[], Sending::All)
 }
 
 fn is_made_for(scheduled: &Scheduled, event_id: EventId, attempt: i32, version: i64) -> bool {

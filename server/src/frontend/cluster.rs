@@ -35,6 +35,7 @@ pub(super) async fn system_info(
         activity_failure_include_heartbeat: true,
         encoded_failure_attributes: true,
         upsert_memo: true,
+        eager_workflow_start: true,
         sdk_metadata: true,
         ..Capabilities::default()
     };

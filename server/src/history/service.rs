@@ -85,9 +85,15 @@ impl Service {
         request.start.parent = parent;
         let shard = self.ownership.shard(namespace_id, &request.workflow_id).await?;
         let (workflow_id, request_id) = (Arc::clone(&request.workflow_id), request.start.request_id.clone());
-        let run = shard.start(request).await?;
+        let mut run = shard.start(request).await?;
+        let task = run.task.take();
         let linked = LinkedRun { namespace, workflow_id: &workflow_id, run_id: run.run_id };
-        Ok(start_response(&run, linked, request_id))
+        let mut response = start_response(&run, linked, request_id);
+        if let Some(task) = task {
+            let key = ExecutionKey { namespace_id, workflow_id, run_id: run.run_id };
+            response.eager_workflow_task = Some(shard.workflow_task(&key, *task).await?);
+        }
+        Ok(response)
     }
 
     pub async fn signal_workflow_execution(
@@ -478,6 +484,7 @@ pub(super) fn start_request(namespace_id: NamespaceId, request: public::StartWor
         priority: request.priority,
         callbacks: request.completion_callbacks,
         parent: None,
+        is_eager: request.request_eager_execution,
         signal: None,
     };
     let (workflow_id, on_conflict) = (request.workflow_id.into(), request.on_conflict_options);

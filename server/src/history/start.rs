@@ -8,8 +8,8 @@ use proto::temporal::api::enums::v1::{
 use proto::temporal::api::update::v1::Request;
 use proto::temporal::api::workflow::v1::OnConflictOptions;
 use workflow::{
-    CurrentRun, Decision, ExecutionKey, Input, Join, NamespaceId, Rejection, RunId, Signal, Start, StartDecision,
-    StartPolicy, Status, Terminate, decide_start,
+    CurrentRun, Decision, ExecutionKey, Input, Join, NamespaceId, Rejection, Reply, RunId, Signal, Start,
+    StartDecision, StartPolicy, Status, Terminate, WorkflowTaskStarted, decide_start,
 };
 
 use super::cache::{CurrentSlot, Known};
@@ -50,6 +50,8 @@ pub(crate) struct StartedRun {
     pub(crate) joined_by: Joined,
     /// For the update that the run was started with.
     pub(super) waiter: Option<Waiter>,
+    /// The first workflow task, if the caller wants it and can have it.
+    pub(crate) task: Option<Box<WorkflowTaskStarted>>,
 }
 
 impl Shard {
@@ -102,7 +104,8 @@ impl Shard {
                 StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await?,
                 StartDecision::SameRequest(run_id) => {
                     let run = self.existing(request, run_id).await?;
-                    return Ok(StartedRun { is_new: true, joined_by: Joined::Nothing, ..run });
+                    let task = self.eager_task(&request.key(run_id), &request.start).await?;
+                    return Ok(StartedRun { is_new: true, joined_by: Joined::Nothing, task, ..run });
                 }
                 StartDecision::UseExisting(run_id) => self.use_existing(request, run_id).await?,
                 StartDecision::AlreadyStarted { message, run_id, start_request_id } => {
@@ -166,7 +169,9 @@ impl Shard {
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
         let facts = self.facts(retention);
         let key = request.key(facts.new_run_id);
-        let next = workflow::start(key.clone(), request.start.clone(), None, &facts)?;
+        let mut next = workflow::start(key.clone(), request.start.clone(), None, &facts)?;
+        let reply = std::mem::replace(&mut next.reply, Reply::Done);
+        let task = if let Reply::Started { task, .. } = reply { task } else { None };
 
         let replaced = replaced.map(|run_id| request.key(run_id));
         let replaced_slot = replaced.as_ref().map(|key| self.slots.run(key));
@@ -201,7 +206,8 @@ impl Shard {
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
         let run_id = key.run_id;
         let joined_by = Joined::Nothing;
-        Ok(Some(StartedRun { run_id, first_run_id: run_id, status: Status::Running, is_new: true, joined_by, waiter }))
+        let status = Status::Running;
+        Ok(Some(StartedRun { run_id, first_run_id: run_id, status, is_new: true, joined_by, waiter, task }))
     }
 
     /// Uses the run that is open, which keeps what the start brings along. `None`: it closed in between.
@@ -232,7 +238,8 @@ impl Shard {
         let first_run_id = state.started.first_run_id;
         let is_known = workflow::is_known(&state, &request.start.request_id);
         let joined_by = if is_known { Joined::Request } else { Joined::Nothing };
-        Ok(StartedRun { run_id, first_run_id, status: state.status, is_new: false, joined_by, waiter: None })
+        let status = state.status;
+        Ok(StartedRun { run_id, first_run_id, status, is_new: false, joined_by, waiter: None, task: None })
     }
 }
 

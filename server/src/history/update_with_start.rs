@@ -128,6 +128,7 @@ impl Shard {
             is_new: false,
             joined_by: Joined::Nothing,
             waiter: Some(waiter),
+            task: None,
         })
     }
 }

@@ -9,13 +9,15 @@ use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{
     ActivityStarted, CancelActivity, CompleteActivity, CompleteWorkflowTask, EventId, ExecutionKey, FailActivity,
-    FailWorkflowTask, Heartbeat, Input, Reply, StartActivity, StartWorkflowTask, Sticky, WorkflowTaskStarted,
+    FailWorkflowTask, Heartbeat, Input, Reply, StartActivity, StartWorkflowTask, Sticky, WorkflowTask,
+    WorkflowTaskStarted,
 };
 
 use super::describe::{normal_queue, proto_duration};
 use super::query_buffer::TaskAttempt;
 use super::shard::Shard;
 use super::token;
+use super::transact::TransactError;
 use crate::errors::ServiceError;
 
 impl Shard {
@@ -41,7 +43,7 @@ impl Shard {
     }
 
     /// The task as the worker gets it, with the history it lacks.
-    async fn workflow_task(
+    pub(crate) async fn workflow_task(
         &self,
         key: &ExecutionKey,
         task: WorkflowTaskStarted,
@@ -83,6 +85,33 @@ impl Shard {
         })
     }
 
+    /// The first workflow task, if the run was started with it by this very request and it is still under way.
+    pub(crate) async fn eager_task(
+        &self,
+        key: &ExecutionKey,
+        start: &workflow::Start,
+    ) -> Result<Option<Box<WorkflowTaskStarted>>, ServiceError> {
+        let state = self.read(key).await?;
+        let WorkflowTask::Running(scheduled, running) = &state.workflow_task else { return Ok(None) };
+        if !start.is_eager || scheduled.is_transient() || running.request_id != start.request_id {
+            return Ok(None);
+        }
+        // Told again, as a poll would be that repeats its call.
+        let input = StartWorkflowTask {
+            scheduled_event_id: scheduled.event_id,
+            request_id: start.request_id.clone(),
+            identity: start.identity.clone(),
+            task_queue: start.task_queue.clone(),
+            updates: Vec::new(),
+        };
+        match self.transact(key, Input::StartWorkflowTask(input)).await {
+            Ok(Reply::WorkflowTaskStarted(task)) => Ok(Some(task)),
+            Err(TransactError::Rejected(_)) => Ok(None),
+            Ok(_) => Err(unexpected(key)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(crate) async fn complete_workflow_task(
         &self,
         key: &ExecutionKey,
@@ -115,17 +144,18 @@ impl Shard {
         answering.deliver(request.query_results);
         drop(answering);
         match reply {
-            Reply::WorkflowTaskCompleted { new_task, reset_to } => {
-                let workflow_task = match new_task {
-                    Some(task) => Some(self.workflow_task(key, *task).await?),
-                    None => None,
-                };
-                let reset_history_event_id = reset_to.map_or(0, |event| event.0);
-                Ok(public::RespondWorkflowTaskCompletedResponse {
-                    workflow_task,
-                    reset_history_event_id,
+            Reply::WorkflowTaskCompleted { new_task, reset_to, activities } => {
+                let mut response = public::RespondWorkflowTaskCompletedResponse {
+                    reset_history_event_id: reset_to.map_or(0, |event| event.0),
                     ..Default::default()
-                })
+                };
+                if let Some(task) = new_task {
+                    response.workflow_task = Some(self.workflow_task(key, *task).await?);
+                }
+                for activity in activities {
+                    response.activity_tasks.push(self.activity_task(key, activity).await?);
+                }
+                Ok(response)
             }
             Reply::BadCommand { message, .. } => Err(ServiceError::InvalidArgument(message)),
             Reply::WorkflowTaskHeartbeatTimedOut => {

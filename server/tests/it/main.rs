@@ -11,5 +11,7 @@ mod queries;
 mod deletion;
 mod children;
 mod external;
+mod eager;
+mod history_polls;
 mod simulation;
 mod updates;

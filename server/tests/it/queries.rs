@@ -35,12 +35,13 @@ fn asked(run: &ByHand) -> JoinHandle<Answer> {
     })
 }
 
-/// Waits until the query is in the buffer: another one finds it full.
+/// Waits until the query is in the buffer: another one finds it full. That one waits long enough to be answered by the
+/// server, should it have been the quicker one: a probe that is only given up by its client may linger.
 async fn is_buffered(run: &ByHand) {
     let full = "consistent query buffer is full, this may be caused by too many queries and workflow not able to \
                 process query fast enough";
     loop {
-        let answer = run.query_within(Duration::from_millis(150), "probe").await;
+        let answer = run.query_within(Duration::from_secs(3), "probe").await;
         let status = answer.expect_err("a task is under way");
         if status.code() == Code::ResourceExhausted {
             assert_eq!(status.message(), full);

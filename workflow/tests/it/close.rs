@@ -159,7 +159,9 @@ fn a_run_that_is_to_go_is_closed_and_deleted() {
     let mut closed = Run::after(vec![complete_workflow()]);
     closed.input(Input::Delete).unwrap();
     assert_eq!(closed.history_from(6), Vec::<String>::new());
-    for run in [open, closed] {
+    let mut followed = Run::after(vec![continue_as_new(Default::default())]);
+    followed.input(Input::Delete).unwrap();
+    for run in [open, closed, followed] {
         assert_eq!(run.transfers().last(), Some(&&TransferTask::Delete { version: 7 }));
     }
 }

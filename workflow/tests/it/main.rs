@@ -13,6 +13,7 @@ mod activity_operation;
 mod buffer;
 mod child;
 mod close;
+mod eager;
 mod external;
 mod next_run;
 mod properties;

@@ -117,6 +117,7 @@ pub(crate) fn plain_start() -> Start {
         priority: None,
         callbacks: Vec::new(),
         parent: None,
+        is_eager: false,
         signal: None,
     }
 }

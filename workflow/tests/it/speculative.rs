@@ -24,7 +24,7 @@ fn an_update_of_an_idle_run_schedules_a_task_that_history_does_not_tell_of() {
 fn a_task_that_only_rejects_leaves_no_trace() {
     let mut run = Run::updating("u");
     let reply = run.answer(vec![rejection("u")]).unwrap();
-    let Reply::WorkflowTaskCompleted { new_task: None, reset_to } = reply else { panic!("unexpected {reply:?}") };
+    let Reply::WorkflowTaskCompleted { new_task: None, reset_to, .. } = reply else { panic!("unexpected {reply:?}") };
     assert_eq!(reset_to.unwrap().0, 3);
     assert_eq!(run.history().len(), 4);
     // The ids are given to others.

@@ -149,6 +149,7 @@ fn begin(random: &mut SmallRng) -> Run {
     if random.random_ratio(1, 4) {
         start.parent = Some(others::parent());
     }
+    start.is_eager = random.random_ratio(1, 4);
     if random.random_ratio(1, 4) {
         start.signal = Some(signal("with-start"));
     }
@@ -267,6 +268,7 @@ fn any_command(random: &mut SmallRng, run: &Run) -> Command {
         0..=11 => {
             let mut attributes = activity_attributes();
             attributes.activity_id = name.to_owned();
+            attributes.request_eager_execution = random.random_ratio(1, 4);
             attributes.heartbeat_timeout = span(Duration::from_secs(random.random_range(0..3)));
             attributes.schedule_to_close_timeout = span(Duration::from_secs(random.random_range(0..40)));
             attributes.retry_policy =

@@ -24,6 +24,7 @@ async fn a_node_answers_within_a_second_of_its_start() {
     assert_eq!(info.server_version, "1.32.0");
     let capabilities = info.capabilities.unwrap();
     assert!(capabilities.internal_error_differentiation && capabilities.sdk_metadata);
+    assert!(capabilities.signal_and_query_header && capabilities.eager_workflow_start);
     assert!(!capabilities.supports_schedules && !capabilities.nexus, "only what is built");
     given.stop().await;
 }
