@@ -23,9 +23,9 @@ pub(crate) fn apply(state: &mut ExecutionState, event: &HistoryEvent, batch_id: 
     match what {
         Attributes::WorkflowTaskScheduledEventAttributes(task) => workflow_task::apply_scheduled(state, event, task),
         Attributes::WorkflowTaskStartedEventAttributes(task) => workflow_task::apply_started(state, event, task),
-        Attributes::WorkflowTaskCompletedEventAttributes(task) => workflow_task::apply_completed(state, task),
+        Attributes::WorkflowTaskCompletedEventAttributes(task) => workflow_task::apply_completed(state, event, task),
         Attributes::WorkflowTaskTimedOutEventAttributes(task) => workflow_task::apply_timed_out(state, task),
-        Attributes::WorkflowTaskFailedEventAttributes(task) => workflow_task::apply_failed(state, task),
+        Attributes::WorkflowTaskFailedEventAttributes(task) => workflow_task::apply_failed(state, event, task),
         Attributes::ActivityTaskScheduledEventAttributes(activity) => activity::apply_scheduled(state, event, activity, batch_id),
         Attributes::ActivityTaskStartedEventAttributes(activity) => activity::apply_started(state, event, activity),
         Attributes::ActivityTaskCompletedEventAttributes(activity) => activity::apply_ended(state, activity.scheduled_event_id),

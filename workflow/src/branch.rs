@@ -34,6 +34,18 @@ impl Branch {
     pub fn root(run_id: RunId) -> Self {
         Self { tree_id: run_id.0, branch_id: run_id.0, ancestors: Vec::new() }
     }
+
+    /// A run's branch that shares all events before `at` with this one.
+    #[must_use]
+    pub fn fork(&self, at: EventId, run_id: RunId) -> Self {
+        assert!(at > EventId::FIRST, "a fork shares at least the first event");
+        assert_ne!(self.branch_id, run_id.0, "a fork is a new branch");
+        let begin = self.ancestors.last().map_or(EventId::FIRST, |range| range.end);
+        let own = BranchRange { branch_id: self.branch_id, begin, end: EventId(i64::MAX) };
+        let shared = self.ancestors.iter().chain([&own]).filter(|range| range.begin < at);
+        let ancestors = shared.map(|range| BranchRange { end: range.end.min(at), ..range.clone() }).collect();
+        Self { tree_id: self.tree_id, branch_id: run_id.0, ancestors }
+    }
 }
 
 /// Adds an event to a version history: it lengthens the last item, or begins a new one.

@@ -12,7 +12,7 @@ use proto::temporal::api::history::v1::{
 };
 use uuid::Uuid;
 
-use crate::draft::Draft;
+use crate::draft::{Draft, Entry};
 use crate::ids::{EventId, NamespaceId, RunId};
 use crate::state::ExecutionState;
 use crate::transition::{Outcome, Rejection, Reply};
@@ -139,6 +139,23 @@ fn ended_child(event: &HistoryEvent) -> Option<EventId> {
         return None;
     };
     Some(EventId(initiated_event_id))
+}
+
+/// Whether an event tells what became of a child once it was initiated.
+pub(crate) fn is_outcome(event: &HistoryEvent) -> bool {
+    started_child(event).is_some() || ended_child(event).is_some()
+}
+
+/// Gives a run that was reset what its base heard of a child that both have.
+pub(crate) fn reapply(draft: &mut Draft, event: HistoryEvent) {
+    let started = started_child(&event).map(|start| EventId(start.initiated_event_id));
+    let Some(initiated_event_id) = started.or_else(|| ended_child(&event)) else { return };
+    let Ok(child) = find(draft, initiated_event_id) else { return };
+    if started.is_some() && first_run(child, draft.waiting()).is_some() {
+        return;
+    }
+    let Some(what) = event.attributes else { return };
+    draft.record(Entry { links: event.links, ..what.into() });
 }
 
 /// Tells an event that ends a child where that was started: only now, when the event is recorded, is it known.

@@ -28,6 +28,8 @@ pub enum Input {
     Signal(Signal),
     RequestCancel(RequestCancel),
     Terminate(Terminate),
+    /// The run was reset: this one goes on in its place.
+    LeaveTo(RunId),
     /// The run is to go, all of it: once it is closed, by force if need be.
     Delete,
     AdmitUpdate(AdmitUpdate),

@@ -38,6 +38,7 @@ mod properties;
 mod close;
 mod next_run;
 mod branch;
+mod reset;
 mod retry;
 mod cron;
 
@@ -59,6 +60,7 @@ pub use items::Items;
 pub use options::{CompletionCallback, KnownRequest, is_known};
 pub use replay::{ReplayError, replay};
 pub use request_ids::RequestIds;
+pub use reset::{Reapplied, Reset, ResetPoint, reset};
 pub use start::{Continued, Started, StartedAgain, start};
 pub use start_policy::{CurrentRun, StartDecision, StartPolicy, decide_start};
 pub use state::{ExecutionState, Status, Sticky, Unrecorded};

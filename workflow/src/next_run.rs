@@ -227,6 +227,7 @@ fn continued(draft: &Draft, initiator: ContinueAsNewInitiator, backoff: Duration
         attempt: 1,
         backoff: backoff_at_least(&draft.state, draft.now(), backoff, interval_min),
         execution_expires_at: started.execution_expires_at,
+        reset_points: draft.state.reset_points.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ use proto::temporal::api::common::v1::{
 use proto::temporal::api::enums::v1::ContinueAsNewInitiator;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionStartedEventAttributes};
+use proto::temporal::api::workflow::v1::ResetPoints;
 use uuid::Uuid;
 
 use crate::apply::count;
@@ -22,6 +23,7 @@ use crate::items::Items;
 use crate::options;
 use crate::properties;
 use crate::request_ids::RequestIds;
+use crate::reset::{self, ResetPoint};
 use crate::retry;
 use crate::signal;
 use crate::state::{ExecutionState, Status, Unrecorded};
@@ -54,6 +56,8 @@ pub struct Started {
     pub parent: Option<Parent>,
     pub priority: Option<Priority>,
     pub links: Vec<Link>,
+    /// When it was reset to a part of another run's history, if it was.
+    pub reset_at: Option<Timestamp>,
     /// Kept only if a retry or a cron schedule may need it.
     pub again: Option<StartedAgain>,
 }
@@ -78,6 +82,7 @@ pub struct Continued {
     pub attempt: i32,
     pub backoff: Duration,
     pub execution_expires_at: Option<Timestamp>,
+    pub reset_points: Arc<Vec<ResetPoint>>,
 }
 
 /// Begins a new run: its first event, a signal if it came with one, and its first workflow task.
@@ -130,6 +135,7 @@ struct Chain {
     attempt: i32,
     backoff: Duration,
     execution_expires_at: Option<Timestamp>,
+    reset_points: Arc<Vec<ResetPoint>>,
 }
 
 impl Chain {
@@ -141,6 +147,7 @@ impl Chain {
             attempt: continued.attempt,
             backoff: continued.backoff,
             execution_expires_at: continued.execution_expires_at,
+            reset_points: continued.reset_points,
         }
     }
 
@@ -163,6 +170,7 @@ impl Chain {
             attempt: 1,
             backoff: start.start_delay.or(scheduled).unwrap_or(Duration::ZERO),
             execution_expires_at: start.execution_timeout.map(|timeout| (facts.now + timeout).rounded_to_millis()),
+            reset_points: Arc::default(),
         })
     }
 }
@@ -197,6 +205,8 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
         workflow_execution_expiration_time: chain.execution_expires_at.map(Into::into),
         cron_schedule: start.cron_schedule,
         first_workflow_task_backoff: Some(to_proto(chain.backoff)),
+        prev_auto_reset_points: (!chain.reset_points.is_empty())
+            .then(|| ResetPoints { points: chain.reset_points.iter().map(Into::into).collect() }),
         memo: start.memo.and_then(|memo| without_nulls(memo.fields)).map(|fields| Memo { fields }),
         search_attributes: start
             .search_attributes
@@ -269,6 +279,7 @@ pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &Hist
         priority: first.priority.clone(),
         callbacks: Arc::default(),
         known_requests: Arc::default(),
+        reset_points: Arc::new(reset_points(first)),
         unrecorded: Unrecorded::default(),
     };
     options::add_callbacks(&mut state, event, "", &first.completion_callbacks);
@@ -308,6 +319,7 @@ fn started(key: &ExecutionKey, event: &HistoryEvent, first: &WorkflowExecutionSt
         parent: parent(first),
         priority: first.priority.clone(),
         links: event.links.clone(),
+        reset_at: None,
         again: may_come_again.then(|| StartedAgain {
             input: first.input.clone(),
             header: first.header.clone(),
@@ -316,6 +328,10 @@ fn started(key: &ExecutionKey, event: &HistoryEvent, first: &WorkflowExecutionSt
             search_attributes: first.search_attributes.clone(),
         }),
     }
+}
+
+fn reset_points(first: &WorkflowExecutionStartedEventAttributes) -> Vec<ResetPoint> {
+    first.prev_auto_reset_points.iter().flat_map(|points| &points.points).filter_map(reset::point).collect()
 }
 
 fn parent(first: &WorkflowExecutionStartedEventAttributes) -> Option<Parent> {

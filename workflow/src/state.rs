@@ -11,10 +11,11 @@ use crate::branch::{Branch, VersionHistoryItem};
 use crate::child::Child;
 use crate::close::Closed;
 use crate::external::ExternalRequest;
-use crate::ids::{EventId, ExecutionKey};
+use crate::ids::{EventId, ExecutionKey, RunId};
 use crate::items::Items;
 use crate::options::{CompletionCallback, KnownRequest};
 use crate::request_ids::RequestIds;
+use crate::reset::ResetPoint;
 use crate::start::Started;
 use crate::time::Timestamp;
 use crate::timer::Timer;
@@ -25,7 +26,7 @@ use crate::workflow_task::WorkflowTask;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionState {
     pub key: ExecutionKey,
-    /// How it was started. Never changes.
+    /// How it was started. Never changes once the run is there.
     pub started: Arc<Started>,
     pub status: Status,
     pub closed: Option<Closed>,
@@ -66,6 +67,8 @@ pub struct ExecutionState {
     pub callbacks: Arc<Vec<CompletionCallback>>,
     /// Starts that joined the run, and the like.
     pub known_requests: Arc<Vec<KnownRequest>>,
+    /// Where the run can be reset to, one for each version of its worker; oldest first.
+    pub reset_points: Arc<Vec<ResetPoint>>,
     pub unrecorded: Unrecorded,
 }
 
@@ -84,6 +87,8 @@ pub struct Unrecorded {
     pub start_request_id: String,
     /// Of the cancel request, recorded or buffered.
     pub cancel_request_id: Option<String>,
+    /// The run that this one was reset to, the last one if there are several.
+    pub reset_run_id: Option<RunId>,
     /// The last workflow task tried to close the run and could not: signals wait until the next one has ended.
     pub is_closing: bool,
 }

@@ -24,7 +24,8 @@ use crate::time::Timestamp;
 use crate::timer::Timer;
 use crate::update::Update;
 use crate::{
-    activity_attempt, activity_operation, child, close, external, options, signal, timer, update, workflow_task_attempt,
+    activity_attempt, activity_operation, child, close, external, options, reset, signal, timer, update,
+    workflow_task_attempt,
 };
 
 /// What the world looks like at the moment of a decision.
@@ -339,6 +340,7 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
         Input::RequestCancel(request) => close::request_cancel(&mut draft, request)?,
         Input::Due(task) => due(&mut draft, task),
         Input::Terminate(request) => close::terminate(&mut draft, request)?,
+        Input::LeaveTo(run_id) => reset::leave_to(&mut draft, run_id),
         Input::Delete => close::delete(&mut draft),
         Input::AdmitUpdate(input) => update::admit(&mut draft, &input)?,
         Input::StartWorkflowTask(input) => workflow_task_attempt::start(&mut draft, input)?,
@@ -380,7 +382,8 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
     }
     match input {
         // A repeated signal, a cancel request and a late timer find that there is nothing to do.
-        Input::Signal(_) | Input::RequestCancel(_) | Input::Due(_) | Input::Delete => Ok(()),
+        Input::Signal(_) | Input::RequestCancel(_) | Input::Due(_) => Ok(()),
+        Input::LeaveTo(_) | Input::Delete => Ok(()),
         // What became of it may be known.
         Input::AdmitUpdate(_) => Ok(()),
         Input::CompleteWorkflowTask(_) => Err(Rejection::WorkflowTaskNotFound),

@@ -139,11 +139,34 @@ pub(crate) fn check_total(state: &ExecutionState, n_waiting: usize, limits: &Lim
     ))
 }
 
-/// Admits an update by an event, for a run that was reset has it already: its request is in history then.
-#[expect(dead_code, reason = "a reset will admit with it what the run had accepted")]
-pub(crate) fn record_admitted(draft: &mut Draft, request: Request, origin: UpdateAdmittedEventOrigin) {
+/// The update that an event brings into history, and how it came there.
+fn brought(event: &HistoryEvent) -> Option<(&Request, UpdateAdmittedEventOrigin)> {
+    if let Some(Attributes::WorkflowExecutionUpdateAdmittedEventAttributes(admitted)) = &event.attributes {
+        return Some((admitted.request.as_ref()?, admitted.origin()));
+    }
+    if let Some(Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(accepted)) = &event.attributes {
+        // Without a request it was admitted by an event of its own.
+        return Some((accepted.accepted_request.as_ref()?, UpdateAdmittedEventOrigin::Reapply));
+    }
+    None
+}
+
+/// Whether a run that is reset to a point before this event is given an update by it.
+pub(crate) fn is_brought_by(event: &HistoryEvent) -> bool {
+    brought(event).is_some()
+}
+
+/// Admits an update by an event, for its base had it: its request is in history then.
+pub(crate) fn reapply(draft: &mut Draft, event: &HistoryEvent) {
+    let Some((request, origin)) = brought(event) else { return };
+    let id = update_id(request.meta.as_ref());
+    let is_it = |(request, _): (&Request, _)| update_id(request.meta.as_ref()) == id;
+    let is_known = draft.waiting().filter_map(brought).any(is_it);
+    if is_known || draft.state.find_update(id).is_some() {
+        return;
+    }
     draft.record(Attributes::WorkflowExecutionUpdateAdmittedEventAttributes(
-        WorkflowExecutionUpdateAdmittedEventAttributes { request: Some(request), origin: origin.into() },
+        WorkflowExecutionUpdateAdmittedEventAttributes { request: Some(request.clone()), origin: origin.into() },
     ));
 }
 

@@ -16,6 +16,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::TaskRef;
+use crate::reset;
 use crate::retry;
 use crate::speculative;
 use crate::state::ExecutionState;
@@ -217,19 +218,32 @@ pub(crate) struct Starting {
     pub n_waiting_updates: usize,
 }
 
-/// Gives the scheduled task to a worker.
-pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
-    let WorkflowTask::Scheduled(mut scheduled) = draft.state.workflow_task.clone() else {
+/// Records that the scheduled task is started, though no worker has it.
+pub(crate) fn record_start(draft: &mut Draft, starting: Starting) {
+    let WorkflowTask::Scheduled(scheduled) = draft.state.workflow_task.clone() else {
         unreachable!("only a scheduled task is started")
     };
-    let running = Running {
+    let running = running(draft, &scheduled, starting);
+    record_started(draft, scheduled.event_id, running);
+}
+
+fn running(draft: &Draft, scheduled: &Scheduled, starting: Starting) -> Running {
+    Running {
         event_id: scheduled.event_id.next(),
         at: draft.now(),
         request_id: starting.request_id,
         identity: starting.identity,
         history_size: draft.state.history_size,
         continue_as_new_reasons: continue_as_new_reasons(draft, starting.n_waiting_updates),
+    }
+}
+
+/// Gives the scheduled task to a worker.
+pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
+    let WorkflowTask::Scheduled(mut scheduled) = draft.state.workflow_task.clone() else {
+        unreachable!("only a scheduled task is started")
     };
+    let running = running(draft, &scheduled, starting);
     let is_overtaken = scheduled.event_id != draft.state.next_event_id || scheduled.version != draft.version();
     if !scheduled.is_recorded() && is_overtaken {
         // Events came since it was scheduled: it becomes a first attempt, at the end of history.
@@ -477,21 +491,29 @@ pub(crate) fn apply_started(
     state.workflow_task = WorkflowTask::Running(scheduled, running);
 }
 
-pub(crate) fn apply_completed(state: &mut ExecutionState, task: &WorkflowTaskCompletedEventAttributes) {
+pub(crate) fn apply_completed(
+    state: &mut ExecutionState,
+    event: &HistoryEvent,
+    task: &WorkflowTaskCompletedEventAttributes,
+) {
     assert!(state.workflow_task.is_running(), "only a task in flight completes");
     state.workflow_task = WorkflowTask::None;
     state.workflow_task_attempt = 1;
     state.last_completed_started_event_id = Some(EventId(task.started_event_id));
     state.unrecorded.is_closing = false;
+    reset::apply_point(state, event, task);
 }
 
-pub(crate) fn apply_failed(state: &mut ExecutionState, task: &WorkflowTaskFailedEventAttributes) {
+pub(crate) fn apply_failed(state: &mut ExecutionState, event: &HistoryEvent, task: &WorkflowTaskFailedEventAttributes) {
     assert!(state.workflow_task.is_running(), "only a task in flight fails");
     state.workflow_task = WorkflowTask::None;
     let starts_over =
         matches!(task.cause(), WorkflowTaskFailedCause::ResetWorkflow | WorkflowTaskFailedCause::FailoverCloseCommand);
     state.workflow_task_attempt = if starts_over { 1 } else { state.workflow_task_attempt.saturating_add(1) };
     state.unrecorded.is_closing = false;
+    if !task.new_run_id.is_empty() {
+        reset::apply_reset(state, event);
+    }
 }
 
 pub(crate) fn apply_timed_out(state: &mut ExecutionState, task: &WorkflowTaskTimedOutEventAttributes) {

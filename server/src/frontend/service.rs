@@ -112,6 +112,13 @@ impl WorkflowService for Frontend {
         answer("TerminateWorkflowExecution", signal::terminate(self, request.into())).await
     }
 
+    async fn reset_workflow_execution(
+        &self,
+        request: Request<ResetWorkflowExecutionRequest>,
+    ) -> Answer<ResetWorkflowExecutionResponse> {
+        answer("ResetWorkflowExecution", signal::reset(self, request.into())).await
+    }
+
     async fn delete_workflow_execution(
         &self,
         request: Request<DeleteWorkflowExecutionRequest>,

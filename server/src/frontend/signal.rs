@@ -1,4 +1,4 @@
-//! What clients tell a run from outside: signals, cancellation, termination, deletion.
+//! What clients tell a run from outside: signals, cancellation, termination, reset, deletion.
 
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -69,6 +69,20 @@ pub(super) async fn delete(
     let ask = request::DeleteWorkflowExecutionRequest { namespace_id, request: Some(call.request) };
     patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.delete_workflow_execution(ask.clone()).await
+    })
+    .await
+}
+
+pub(super) async fn reset(
+    frontend: &Frontend,
+    call: Call<public::ResetWorkflowExecutionRequest>,
+) -> Result<public::ResetWorkflowExecutionResponse, ServiceError> {
+    let namespace = frontend.enter(&call.request.namespace).await?;
+    validate::reset(&call.request)?;
+    let namespace_id = namespace.id.to_string();
+    let ask = request::ResetWorkflowExecutionRequest { namespace_id, request: Some(call.request) };
+    patiently(&frontend.env, call.deadline, || async {
+        frontend.peers.history()?.reset_workflow_execution(ask.clone()).await
     })
     .await
 }

@@ -3,6 +3,7 @@
 
 use prost_types::Duration;
 use proto::temporal::api::common::v1::{Priority, WorkflowExecution};
+use proto::temporal::api::enums::v1::ResetReapplyType;
 use proto::temporal::api::workflowservice::v1 as public;
 use uuid::Uuid;
 
@@ -155,6 +156,25 @@ pub(crate) fn priority(priority: Option<&Priority>) -> Result<(), ServiceError> 
     }
     if priority.fairness_weight < 0.0 {
         return Err(invalid("must be greater than zero"));
+    }
+    Ok(())
+}
+
+#[expect(deprecated, reason = "old clients say what to take, newer ones what to leave out")]
+pub(crate) fn reset(request: &public::ResetWorkflowExecutionRequest) -> Result<(), ServiceError> {
+    if request.request_id.is_empty() {
+        return Err(invalid("RequestId is not set on request."));
+    }
+    if request.request_id.len() > ID_BYTES_MAX {
+        return Err(invalid("RequestId length exceeds limit."));
+    }
+    execution(request.workflow_execution.as_ref())?;
+    if ResetReapplyType::try_from(request.reset_reapply_type).is_err() {
+        let unknown = request.reset_reapply_type;
+        return Err(ServiceError::Internal(format!("unknown reset reapply type: {unknown}")));
+    }
+    if !request.post_reset_operations.is_empty() {
+        return Err(ServiceError::Unimplemented("operations after a reset are not supported yet".into()));
     }
     Ok(())
 }

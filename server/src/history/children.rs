@@ -1,11 +1,13 @@
 //! What parents and children ask of each other's runs, and the namespaces that a workflow's commands name.
 
+use std::sync::Arc;
+
 use proto::everrow::history as request;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::common::v1::Header;
 use proto::temporal::api::history::v1::history_event::Attributes;
-use workflow::{ChildClosed, EventId, ExecutionState, Input, KnownNamespaces, NamespaceId};
+use workflow::{ChildClosed, EventId, ExecutionKey, ExecutionState, Input, KnownNamespaces, NamespaceId};
 
 use super::service::{Service, Target, namespace_id};
 use super::shard::Shard;
@@ -33,7 +35,7 @@ impl Service {
         let invalid = |what: &str| ServiceError::InvalidArgument(format!("{what} is not set on the request"));
         let end = request.completion_event.and_then(|event| event.attributes);
         let initiated_event_id = EventId(request.initiated_event_id);
-        let state = shard.read(&key).await?;
+        let (key, state) = newest_parent(&shard, key).await?;
         let closed = ChildClosed {
             initiated_event_id,
             initiated_version: request.initiated_version,
@@ -45,6 +47,24 @@ impl Service {
         shard.transact(&key, Input::ChildClosed(Box::new(closed))).await?;
         Ok(request::RecordChildExecutionCompletedResponse {})
     }
+}
+
+/// How often a parent is followed to the run that it was reset to.
+const RESETS_MAX: usize = 100;
+
+/// The run that a child speaks of, or the one that took its place by a reset.
+async fn newest_parent(
+    shard: &Shard,
+    mut key: ExecutionKey,
+) -> Result<(ExecutionKey, Arc<ExecutionState>), ServiceError> {
+    for _ in 0..RESETS_MAX {
+        let state = shard.read(&key).await?;
+        match state.unrecorded.reset_run_id.filter(|_| !state.is_running()) {
+            Some(run_id) => key.run_id = run_id,
+            None => return Ok((key, state)),
+        }
+    }
+    Err(ServiceError::Internal("The chain of resets is too long to iterate.".into()))
 }
 
 /// The header that a child was to start with, if its start is not recorded yet.

@@ -14,7 +14,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflow::v1::pending_activity_info::PauseInfo;
 use proto::temporal::api::workflow::v1::pending_activity_info::pause_info::{Manual, PausedBy};
 use proto::temporal::api::workflow::v1::{
-    CallbackInfo, PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, RequestIdInfo,
+    CallbackInfo, PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, RequestIdInfo, ResetPoints,
     WorkflowExecutionConfig, WorkflowExecutionExtendedInfo, WorkflowExecutionInfo, callback_info,
 };
 use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
@@ -44,6 +44,8 @@ pub(crate) fn describe(
             original_start_time: Some(started.started_at.into()),
             cancel_requested: state.cancel_requested.is_some(),
             request_id_infos: request_ids(state),
+            last_reset_time: started.reset_at.map(Into::into),
+            reset_run_id: state.unrecorded.reset_run_id.map(|run_id| run_id.to_string()).unwrap_or_default(),
             ..Default::default()
         }),
         callbacks: state.callbacks.iter().map(callback).collect(),
@@ -88,12 +90,12 @@ fn callback(kept: &CompletionCallback) -> CallbackInfo {
 fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
     let (key, started) = (&state.key, &state.started);
     let execution = WorkflowExecution { workflow_id: key.workflow_id.to_string(), run_id: key.run_id.to_string() };
-    let executes_at = started.started_at + started.first_task_backoff;
+    let executes_at = started.began_at() + started.first_task_backoff;
     let parent = started.parent.as_ref();
     let root = parent.and_then(|parent| parent.root.clone()).unwrap_or_else(|| execution.clone());
     WorkflowExecutionInfo {
         r#type: Some(WorkflowType { name: started.workflow_type.clone() }),
-        start_time: Some(started.started_at.into()),
+        start_time: Some(started.began_at().into()),
         close_time: state.closed.as_ref().map(|closed| closed.at.into()),
         execution_duration: state.closed.as_ref().map(|closed| proto_duration(closed.at.since(executes_at))),
         status: public_status(state.status).into(),
@@ -109,6 +111,8 @@ fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
         root_execution: Some(root),
         first_run_id: started.first_run_id.to_string(),
         priority: state.priority.clone(),
+        auto_reset_points: (!state.reset_points.is_empty())
+            .then(|| ResetPoints { points: state.reset_points.iter().map(Into::into).collect() }),
         execution: Some(execution),
         ..Default::default()
     }

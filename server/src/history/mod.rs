@@ -9,6 +9,7 @@ mod cache;
 mod transact;
 mod start;
 mod delete;
+mod reset;
 mod updates;
 mod update;
 mod update_with_start;

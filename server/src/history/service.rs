@@ -11,8 +11,8 @@ use proto::temporal::api::workflowservice::v1 as public;
 use tokio::time::Instant;
 use uuid::Uuid;
 use workflow::{
-    EventId, ExecutionKey, Input, NamespaceId, Parent, Rejection, Reply, RequestCancel, RunId, Sender, Signal, Start,
-    Terminate,
+    EventId, ExecutionKey, Input, NamespaceId, Parent, Reapplied, Rejection, Reply, RequestCancel, RunId, Sender,
+    Signal, Start, Terminate,
 };
 
 use super::cache::HotExecutions;
@@ -21,6 +21,7 @@ use super::describe::{describe, public_status};
 use super::links::LinkedRun;
 use super::ownership::Ownership;
 use super::queries::Query;
+use super::reset::ResetRequest;
 use super::shard::{Shard, ShardParts};
 use super::start::{Joined, StartRequest, StartedRun};
 use super::token::{self, ParsedToken};
@@ -175,6 +176,25 @@ impl Service {
         });
         self.transact(&target, input).await?;
         Ok(public::TerminateWorkflowExecutionResponse::default())
+    }
+
+    pub async fn reset_workflow_execution(
+        &self,
+        request: request::ResetWorkflowExecutionRequest,
+    ) -> Result<public::ResetWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let excluded: Vec<_> = request.reset_reapply_exclude_types().collect();
+        let reapplied = Reapplied::new(request.reset_reapply_type(), &excluded);
+        let (shard, base) = self.find(&Target::new(namespace_id, request.workflow_execution)?).await?;
+        let reset = ResetRequest {
+            base,
+            point: EventId(request.workflow_task_finish_event_id),
+            reason: request.reason,
+            request_id: request.request_id,
+            reapplied,
+        };
+        let run_id = shard.reset(reset).await?.to_string();
+        Ok(public::ResetWorkflowExecutionResponse { run_id })
     }
 
     pub async fn delete_workflow_execution(

@@ -268,7 +268,7 @@ pub(super) fn current_run(state: &ExecutionState) -> CurrentRun {
     CurrentRun {
         run_id: state.key.run_id,
         status: state.status,
-        started_at: state.started.started_at,
+        started_at: state.started.began_at(),
         request_id: state.unrecorded.start_request_id.clone(),
         version: state.version_history.last().map_or(0, |item| item.version),
     }

@@ -13,5 +13,6 @@ mod children;
 mod external;
 mod eager;
 mod history_polls;
+mod reset;
 mod simulation;
 mod updates;

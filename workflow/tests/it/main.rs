@@ -19,6 +19,7 @@ mod next_run;
 mod properties;
 mod options;
 mod replay;
+mod reset;
 mod signal;
 mod start;
 mod speculative;

@@ -13,7 +13,7 @@ use proto::temporal::api::command::v1::{
     ScheduleActivityTaskCommandAttributes, StartTimerCommandAttributes,
 };
 use proto::temporal::api::common::v1::{ActivityType, Memo, Payload, Payloads, RetryPolicy, SearchAttributes};
-use proto::temporal::api::enums::v1::CommandType;
+use proto::temporal::api::enums::v1::{CommandType, ResetReapplyType};
 use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::HistoryEvent;
@@ -22,11 +22,11 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::update::v1::Request;
 use uuid::Uuid;
 use workflow::{
-    Activity, ActivityRef, Branch, Child, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey,
+    Activity, ActivityRef, Child, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey,
     ExecutionState, ExternalRequest, Facts, FailActivity, Input, KnownNamespaces, Limits, NamespaceId, Notice,
-    Rejection, Reply, RunId, Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef,
-    Terminate, Timer, TimerTask, Timestamp, TransferTask, Transition, Update, WaitingUpdate, WorkflowTask,
-    WorkflowTaskStarted,
+    Reapplied, Rejection, Reply, Reset, RunId, Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky,
+    Task, TaskRef, Terminate, Timer, TimerTask, Timestamp, TransferTask, Transition, Update, WaitingUpdate,
+    WorkflowTask, WorkflowTaskStarted,
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -137,9 +137,33 @@ impl Run {
     }
 
     pub(crate) fn born(born: Transition, facts: Facts) -> Self {
+        Self::born_with(Vec::new(), born, facts)
+    }
+
+    /// The run that this one would be reset to now.
+    pub(crate) fn reset(&self, point: i64) -> Result<Self, Rejection> {
+        let mut batches = self.batches.clone();
+        batches.iter_mut().for_each(|batch| batch.retain(|event| event.event_id < point));
+        batches.retain(|batch| !batch.is_empty());
+        let key = ExecutionKey { run_id: self.facts.new_run_id, ..self.state.key.clone() };
+        let branch = self.state.branch.fork(EventId(point), key.run_id);
+        let replayed = workflow::replay(key, branch, &batches).expect("a part of a history can be replayed");
+        let reapplied = Reapplied::new(ResetReapplyType::AllEligible, &[]);
+        let later = self.events().filter(|event| event.event_id >= point && reapplied.includes(event));
+        let reset = Reset {
+            base_run_id: self.state.key.run_id,
+            reason: "bad deploy".to_owned(),
+            request_id: "reset-1".to_owned(),
+            events: later.cloned().collect(),
+        };
+        let born = workflow::reset(&replayed, reset, &self.facts)?;
+        Ok(Self::born_with(batches, *born, self.facts.clone()))
+    }
+
+    fn born_with(batches: Vec<Vec<HistoryEvent>>, born: Transition, facts: Facts) -> Self {
         let mut run = Self {
             state: born.state.clone(),
-            batches: Vec::new(),
+            batches,
             tasks: Vec::new(),
             facts,
             new_run: None,
@@ -256,7 +280,7 @@ impl Run {
         let ids: Vec<i64> = self.events().map(|event| event.event_id).collect();
         let expected: Vec<i64> = (1..self.state.next_event_id.0).collect();
         assert_eq!(ids, expected, "event ids have no gap");
-        let replayed = workflow::replay(self.state.key.clone(), Branch::root(self.state.key.run_id), &self.batches);
+        let replayed = workflow::replay(self.state.key.clone(), self.state.branch.as_ref().clone(), &self.batches);
         let replayed = replayed.expect("what was recorded can be replayed");
         assert_eq!(replayed.without_unrecorded(), self.state.without_unrecorded(), "replay gives the state again");
         fn stored<V: PartialEq + std::fmt::Debug>(rows: &BTreeMap<i64, Arc<V>>, items: Vec<(i64, &V)>) {

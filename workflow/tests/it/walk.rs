@@ -124,6 +124,13 @@ fn walk(seed: u64) -> Walk {
         // Every refusal is a typed one; a panic ends the walk.
         let _ = run.input(input);
         walk.n_changed += usize::from(run.state.unrecorded.db_record_version != before);
+        if random.random_ratio(1, 50) {
+            let point = random.random_range(1..run.state.next_event_id.0);
+            if let Ok(anew) = run.reset(point.max(2)) {
+                walk.seen.extend(run.history());
+                run = anew;
+            }
+        }
         if !run.state.is_running() && random.random_ratio(1, 2) {
             walk.seen.extend(run.history());
             run = follow(&mut random, run);
@@ -196,6 +203,7 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         17 => heartbeat(random, run),
         18 if chance(random, 8) => terminate(),
         18 if chance(random, 8) => Input::Delete,
+        18 if chance(random, 8) => Input::LeaveTo(run.facts.new_run_id),
         18 if chance(random, 2) => join_or_update(random),
         18 => Input::ResetSticky,
         19 => others::any_answer(random, run),

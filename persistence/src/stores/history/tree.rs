@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use uuid::Uuid;
-use workflow::{Branch, BranchRange, EventId, RunId};
+use workflow::{Branch, EventId, RunId};
 
 use super::{HistoryStore, StoredNode, partition};
 use crate::engine::{Batch, KeyRange, Partition, Row, Slice};
@@ -29,7 +29,7 @@ impl HistoryStore {
     /// # Errors
     /// If the store cannot be written.
     pub async fn fork(&self, source: &Branch, at: EventId, run_id: RunId) -> Result<Branch, StoreError> {
-        let branch = forked(source, at, run_id.0);
+        let branch = source.fork(at, run_id);
         let mut place = Batch::new(tree_partition(run_id.0));
         place.puts.push(tree_row(&branch));
         self.engine.write(place).await?;
@@ -134,21 +134,6 @@ impl HistoryStore {
             slice.after = page.next;
         }
     }
-}
-
-fn forked(source: &Branch, at: EventId, new_branch_id: Uuid) -> Branch {
-    assert!(at > EventId::FIRST, "a fork shares at least the first event");
-    assert_ne!(source.branch_id, new_branch_id, "a fork is a new branch");
-    let begin = source.ancestors.last().map_or(EventId::FIRST, |range| range.end);
-    let own = BranchRange { branch_id: source.branch_id, begin, end: EventId(i64::MAX) };
-    let ancestors = source
-        .ancestors
-        .iter()
-        .chain([&own])
-        .filter(|range| range.begin < at)
-        .map(|range| BranchRange { end: range.end.min(at), ..range.clone() })
-        .collect();
-    Branch { tree_id: source.tree_id, branch_id: new_branch_id, ancestors }
 }
 
 /// Ranges of nodes that this branch has to itself among these.

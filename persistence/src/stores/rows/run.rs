@@ -7,8 +7,8 @@ use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
     Activity, Child, Closed, CompletionCallback, CurrentRun, EventId, ExecutionKey, ExecutionState, ExternalRequest,
-    Items, KnownRequest, RequestIds, RunId, Running, Scheduled, Started, Status, Sticky, Timer, Timestamp, Unrecorded,
-    Update, WorkflowTask,
+    Items, KnownRequest, RequestIds, ResetPoint, RunId, Running, Scheduled, Started, Status, Sticky, Timer, Timestamp,
+    Unrecorded, Update, WorkflowTask,
 };
 
 use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
@@ -56,6 +56,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         priority,
         callbacks,
         known_requests,
+        reset_points,
         unrecorded:
             Unrecorded {
                 db_record_version: _, // the row's version
@@ -65,6 +66,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
                 last_updated_at,
                 start_request_id,
                 cancel_request_id,
+                reset_run_id,
                 is_closing,
             },
     } = state;
@@ -90,6 +92,8 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         priority: priority.clone(),
         callbacks: callbacks.iter().map(encode_callback).collect(),
         known_requests: known_requests.iter().map(encode_known_request).collect(),
+        reset_points: reset_points.iter().map(encode_reset_point).collect(),
+        reset_run_id: reset_run_id.map(|run| uuid_bytes(run.0)).unwrap_or_default(),
         ..Default::default()
     }
 }
@@ -136,6 +140,7 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
         priority: run.priority,
         callbacks: Arc::new(run.callbacks.into_iter().map(decode_callback).collect::<Decoded<_>>()?),
         known_requests: Arc::new(run.known_requests.into_iter().map(decode_known_request).collect()),
+        reset_points: Arc::new(run.reset_points.into_iter().map(decode_reset_point).collect::<Decoded<_>>()?),
         unrecorded: Unrecorded {
             db_record_version: version,
             last_txn_id: run.last_txn_id,
@@ -144,6 +149,7 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
             last_updated_at: run.last_updated_at.map(Timestamp),
             start_request_id: run.start_request_id,
             cancel_request_id: run.cancel_request_id,
+            reset_run_id: optional_uuid(&run.reset_run_id, "reset_run_id")?.map(RunId),
             is_closing: run.is_closing,
         },
     })
@@ -260,6 +266,30 @@ fn decode_closed(closed: record::Closed) -> Decoded<Closed> {
         event_id: EventId(closed.event_id),
         at: Timestamp(closed.at),
         new_run_id: optional_uuid(&closed.new_run_id, "new_run_id")?.map(RunId),
+    })
+}
+
+fn encode_reset_point(point: &ResetPoint) -> record::ResetPoint {
+    let ResetPoint { binary_checksum, build_id, run_id, first_task_completed_event_id, created_at, is_resettable } =
+        point;
+    record::ResetPoint {
+        binary_checksum: binary_checksum.clone(),
+        build_id: build_id.clone(),
+        run_id: uuid_bytes(run_id.0),
+        first_workflow_task_completed_event_id: first_task_completed_event_id.0,
+        created_at: created_at.0,
+        is_resettable: *is_resettable,
+    }
+}
+
+fn decode_reset_point(point: record::ResetPoint) -> Decoded<ResetPoint> {
+    Ok(ResetPoint {
+        binary_checksum: point.binary_checksum,
+        build_id: point.build_id,
+        run_id: RunId(uuid(&point.run_id, "reset point's run_id")?),
+        first_task_completed_event_id: EventId(point.first_workflow_task_completed_event_id),
+        created_at: Timestamp(point.created_at),
+        is_resettable: point.is_resettable,
     })
 }
 

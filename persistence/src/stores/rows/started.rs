@@ -25,6 +25,7 @@ pub(crate) fn encode(started: &Started) -> record::Started {
         parent,
         priority,
         links,
+        reset_at,
         again,
     } = started;
     record::Started {
@@ -46,8 +47,8 @@ pub(crate) fn encode(started: &Started) -> record::Started {
         parent: parent.as_ref().map(encode_parent),
         priority: priority.clone(),
         links: links.clone(),
+        reset_at: reset_at.map(|at| at.0),
         again: again.as_ref().map(encode_again),
-        ..Default::default()
     }
 }
 
@@ -71,6 +72,7 @@ pub(crate) fn decode(started: record::Started) -> Decoded<Started> {
         parent: started.parent.map(decode_parent).transpose()?,
         priority: started.priority,
         links: started.links,
+        reset_at: started.reset_at.map(Timestamp),
         again: started.again.map(decode_again),
     })
 }

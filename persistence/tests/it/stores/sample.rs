@@ -16,8 +16,8 @@ use uuid::Uuid;
 use workflow::{
     Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Branch, BranchRange, Child,
     ChildStart, Closed, CompletionCallback, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items,
-    KnownRequest, NamespaceId, Parent, RecordedAt, RequestIds, RunId, Running, Scheduled, Started, StartedAgain,
-    Status, Sticky, Timer, Timestamp, Unrecorded, Update, VersionHistoryItem, WorkflowTask,
+    KnownRequest, NamespaceId, Parent, RecordedAt, RequestIds, ResetPoint, RunId, Running, Scheduled, Started,
+    StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, Update, VersionHistoryItem, WorkflowTask,
 };
 
 pub(super) struct Sampler(StdRng);
@@ -89,6 +89,7 @@ impl Sampler {
                 event_type: EventType::WorkflowExecutionOptionsUpdated,
                 event_id: s.event_id(),
             })),
+            reset_points: Arc::new(self.several(Self::reset_point)),
             unrecorded: Unrecorded {
                 db_record_version: 1,
                 last_txn_id: self.number(),
@@ -97,6 +98,7 @@ impl Sampler {
                 last_updated_at: self.maybe(Self::moment),
                 start_request_id: self.text(),
                 cancel_request_id: self.maybe(Self::text),
+                reset_run_id: self.maybe(|s| RunId(s.uuid())),
                 is_closing: self.0.random(),
             },
         }
@@ -257,6 +259,17 @@ impl Sampler {
         items
     }
 
+    fn reset_point(&mut self) -> ResetPoint {
+        ResetPoint {
+            binary_checksum: self.text(),
+            build_id: self.text(),
+            run_id: RunId(self.uuid()),
+            first_task_completed_event_id: self.event_id(),
+            created_at: self.moment(),
+            is_resettable: self.0.random(),
+        }
+    }
+
     fn started(&mut self) -> Started {
         Started {
             workflow_type: self.text(),
@@ -284,6 +297,7 @@ impl Sampler {
             }),
             priority: self.maybe(Self::priority),
             links: self.several(Self::link),
+            reset_at: self.maybe(Self::moment),
             again: self.maybe(|s| StartedAgain {
                 input: s.maybe(Self::payloads),
                 header: s.maybe(|s| Header { fields: s.payload_map() }),

@@ -1,0 +1,298 @@
+//! Reset: a run begins with a part of another one's history; the run that was current ends, in the same commit.
+
+use std::sync::Arc;
+
+use persistence::stores::history::{Cursor, Node};
+use proto::temporal::api::history::v1::HistoryEvent;
+use tokio::sync::MutexGuard;
+use workflow::{
+    CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Reapplied, Rejection, Reset, RunId,
+    Status, Terminate, Transition,
+};
+
+use super::cache::{Execution, Slot};
+use super::committer::Permit;
+use super::shard::Shard;
+use super::transact::{Kept, TransactError, current_run, unknown_to_others};
+use crate::errors::ServiceError;
+
+/// Nodes read from the store at once.
+const PAGE_NODES: usize = 128;
+/// Events that are given to the new run again: as many as a run may have signals.
+const REAPPLIED_MAX: usize = 10_000;
+
+pub(crate) struct ResetRequest {
+    pub(crate) base: ExecutionKey,
+    /// The first event of the base that the new run does not have.
+    pub(crate) point: EventId,
+    pub(crate) reason: String,
+    pub(crate) request_id: String,
+    pub(crate) reapplied: Reapplied,
+}
+
+/// A run that nobody else changes meanwhile, as it is in the store.
+struct Held<'a> {
+    slot: &'a Arc<Slot>,
+    execution: MutexGuard<'a, Execution>,
+    state: Arc<ExecutionState>,
+}
+
+/// The part of the base that the new run begins with.
+struct Prefix {
+    batches: Vec<Vec<HistoryEvent>>,
+    last_txn_id: i64,
+}
+
+/// What is given to the new run again.
+struct Later {
+    events: Vec<HistoryEvent>,
+    /// The point lies inside a batch of events.
+    cuts_batch: bool,
+    /// The runs that the base continued as lead to the current one.
+    leads_to_current: bool,
+}
+
+/// All that changes: the base, the current run if it is another one, and the new one.
+struct Decided {
+    base: Vec<Transition>,
+    current: Option<Transition>,
+    new_run: Transition,
+}
+
+impl Shard {
+    /// Returns the new run's id, or that of the run which the same request made before.
+    pub(crate) async fn reset(&self, request: ResetRequest) -> Result<RunId, ServiceError> {
+        let base_key = &request.base;
+        let current_slot = self.slots.current(base_key.namespace_id, &base_key.workflow_id);
+        let _one_at_a_time = current_slot.starting.lock().await;
+        let retention = self.retention(base_key.namespace_id).await?;
+        let permit = self.committer.reserve().await.map_err(TransactError::from)?;
+        let base_slot = self.slots.run(base_key);
+        let mut base = self.hold(base_key, &base_slot).await?;
+        check_point(&base.state, request.point)?;
+        let newest = self.find_current(base_key.namespace_id, &base_key.workflow_id).await?;
+        if let Some(made) = newest.as_ref().filter(|newest| newest.request_id == request.request_id) {
+            drop((base, permit));
+            self.committer.confirmed().await.map_err(TransactError::from)?;
+            return Ok(made.run_id);
+        }
+
+        let prefix = self.prefix(&base.state, request.point).await?;
+        let mut later = self.later(&base.state, &request, newest.as_ref()).await?;
+        // The younger one last, as everybody locks them.
+        let other = newest.map(|run| run.run_id).filter(|run_id| *run_id != base_key.run_id);
+        let other = other.map(|run_id| ExecutionKey { run_id, ..base_key.clone() });
+        let other_slot = other.as_ref().map(|key| self.slots.run(key));
+        let mut current = match (&other, &other_slot) {
+            (Some(key), Some(slot)) => Some(self.hold(key, slot).await?),
+            (None, _) | (_, None) => None,
+        };
+        if let Some(current) = current.as_ref().filter(|_| later.leads_to_current) {
+            self.add_later(&current.state, EventId::FIRST, &request, &mut later).await?;
+        }
+
+        let facts = self.facts(retention);
+        let states = (base.state.as_ref(), current.as_ref().map(|current| current.state.as_ref()));
+        let decided = decide(states, prefix, later, &request, &facts)?;
+        self.stores.history.fork(&base.state.branch, request.point, facts.new_run_id).await?;
+
+        let run_id = facts.new_run_id;
+        let submitted = self.keep_reset(permit, decided, &mut base, current.as_mut());
+        drop((base, current));
+        self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        Ok(run_id)
+    }
+
+    /// Never waits: a caller that goes away leaves nothing half kept.
+    fn keep_reset(
+        &self,
+        permit: Permit<'_>,
+        decided: Decided,
+        base: &mut Held<'_>,
+        mut current: Option<&mut Held<'_>>,
+    ) -> u64 {
+        let key = decided.new_run.state.key.clone();
+        let newest = current_run(&decided.new_run.state);
+        let mut runs = Vec::new();
+        for next in decided.base {
+            runs.push(self.keep_one(base.slot, &mut base.execution, next));
+        }
+        if let (Some(next), Some(current)) = (decided.current, &mut current) {
+            runs.push(self.keep_one(current.slot, &mut current.execution, next));
+        }
+        let slot = self.slots.run(&key);
+        runs.push(self.keep_one(&slot, &mut unknown_to_others(&slot), decided.new_run));
+        let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
+        let kept = Kept { runs, current: Some((current_slot, newest)), newborn: Some(slot) };
+        let submitted = self.submit(permit, kept);
+        base.execution.submitted = submitted;
+        if let Some(current) = current {
+            current.execution.submitted = submitted;
+        }
+        submitted
+    }
+
+    /// Locks a run, and waits until what is known of it is in the store, from where its history is read.
+    async fn hold<'a>(&self, key: &ExecutionKey, slot: &'a Arc<Slot>) -> Result<Held<'a>, ServiceError> {
+        let mut execution = slot.execution.lock().await;
+        let state = self.load(key, &mut execution).await?;
+        self.committer.durable(execution.submitted).await.map_err(TransactError::from)?;
+        Ok(Held { slot, execution, state })
+    }
+
+    async fn prefix(&self, base: &ExecutionState, point: EventId) -> Result<Prefix, ServiceError> {
+        let mut prefix = Prefix { batches: Vec::new(), last_txn_id: 0 };
+        let take = |node: Node| {
+            prefix.last_txn_id = node.txn_id;
+            prefix.batches.push(node.events);
+        };
+        self.nodes(base, (EventId::FIRST, point), take).await?;
+        Ok(prefix)
+    }
+
+    /// What came after the point, in the base and in the closed runs that it continued as.
+    async fn later(
+        &self,
+        base: &Arc<ExecutionState>,
+        request: &ResetRequest,
+        newest: Option<&CurrentRun>,
+    ) -> Result<Later, ServiceError> {
+        let newest = newest.map(|newest| newest.run_id);
+        let mut later = Later { events: Vec::new(), cuts_batch: false, leads_to_current: false };
+        self.add_later(base, request.point, request, &mut later).await?;
+        let mut run = Arc::clone(base);
+        loop {
+            let next = run.closed.as_ref().filter(|_| run.status == Status::ContinuedAsNew);
+            let next = next.and_then(|closed| closed.new_run_id);
+            let is_current = newest == Some(run.key.run_id);
+            later.leads_to_current = is_current || (next.is_some() && next == newest);
+            let Some(run_id) = next.filter(|_| !later.leads_to_current) else { return Ok(later) };
+            run = match self.read(&ExecutionKey { run_id, ..base.key.clone() }).await {
+                Ok(state) => state,
+                // Its retention was over: what it had is gone.
+                Err(ServiceError::NotFound(_)) => return Ok(later),
+                Err(error) => return Err(error),
+            };
+            self.add_later(&run, EventId::FIRST, request, &mut later).await?;
+        }
+    }
+
+    async fn add_later(
+        &self,
+        run: &ExecutionState,
+        from: EventId,
+        request: &ResetRequest,
+        later: &mut Later,
+    ) -> Result<(), ServiceError> {
+        let take = |node: Node| {
+            later.cuts_batch |= node.first_event_id < from;
+            later.events.extend(node.events.into_iter().filter(|event| request.reapplied.includes(event)));
+        };
+        self.nodes(run, (from, run.next_event_id), take).await?;
+        if later.events.len() > REAPPLIED_MAX {
+            return Err(ServiceError::InvalidArgument(format!(
+                "more than {REAPPLIED_MAX} events came after the reset point"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Every node of `[from, to)`, trimmed to that.
+    async fn nodes(
+        &self,
+        run: &ExecutionState,
+        (from, to): (EventId, EventId),
+        mut take: impl FnMut(Node),
+    ) -> Result<(), ServiceError> {
+        let mut next = (from < to).then_some(Cursor::from(from));
+        while let Some(cursor) = next {
+            let page = self.stores.history.read(&run.branch, cursor, to, PAGE_NODES).await?;
+            page.nodes.into_iter().for_each(&mut take);
+            next = page.next;
+        }
+        Ok(())
+    }
+}
+
+fn check_point(base: &ExecutionState, point: EventId) -> Result<(), ServiceError> {
+    if point <= EventId::FIRST || point >= base.next_event_id {
+        let message = "Workflow task finish ID must be > 1 && <= workflow last event ID.";
+        return Err(ServiceError::InvalidArgument(message.into()));
+    }
+    Ok(())
+}
+
+fn decide(
+    (base, current): (&ExecutionState, Option<&ExecutionState>),
+    prefix: Prefix,
+    later: Later,
+    request: &ResetRequest,
+    facts: &Facts,
+) -> Result<Decided, ServiceError> {
+    let mut changes = vec![change(base, Input::LeaveTo(facts.new_run_id), facts)?];
+    let is_open = |run: &ExecutionState| run.is_running();
+    let end = |run: &ExecutionState| change(run, terminate(&request.reason), facts);
+    let ended_base =
+        Some(&changes[0].state).filter(|_| current.is_none()).filter(|run| is_open(run)).map(end).transpose()?;
+    let ended_current = current.filter(|run| is_open(run)).map(end).transpose()?;
+
+    let mut events = later.events;
+    // What waited for the workflow task of the current run was recorded just before its end.
+    if let Some(ended) = ended_base.as_ref().or(ended_current.as_ref().filter(|_| later.leads_to_current)) {
+        events.extend(ended.events.iter().filter(|event| request.reapplied.includes(event)).cloned());
+    }
+    let new_run = match new_run(base, prefix, events, request, facts) {
+        Err(ServiceError::InvalidArgument(_)) if later.cuts_batch => return Err(inside_batch(base, request.point)),
+        new_run => new_run?,
+    };
+    changes.extend(ended_base);
+    Ok(Decided { base: changes, current: ended_current, new_run })
+}
+
+fn new_run(
+    base: &ExecutionState,
+    prefix: Prefix,
+    events: Vec<HistoryEvent>,
+    request: &ResetRequest,
+    facts: &Facts,
+) -> Result<Transition, ServiceError> {
+    let key = ExecutionKey { run_id: facts.new_run_id, ..base.key.clone() };
+    let branch = base.branch.fork(request.point, facts.new_run_id);
+    let mut replayed = workflow::replay(key, branch, &prefix.batches)
+        .map_err(|error| ServiceError::DataLoss(format!("history of {} cannot be replayed: {error}", base.key)))?;
+    replayed.unrecorded.last_txn_id = prefix.last_txn_id;
+    let reset = Reset {
+        base_run_id: base.key.run_id,
+        reason: request.reason.clone(),
+        request_id: request.request_id.clone(),
+        events,
+    };
+    Ok(*workflow::reset(&replayed, reset, facts)?)
+}
+
+fn change(run: &ExecutionState, input: Input, facts: &Facts) -> Result<Transition, Rejection> {
+    match workflow::transition(run, input, facts)? {
+        Decision::Changed(next) => Ok(*next),
+        Decision::Unchanged(_) => unreachable!("an open run ends, and a base is left"),
+    }
+}
+
+fn terminate(reason: &str) -> Input {
+    Input::Terminate(Terminate {
+        reason: reason.to_owned(),
+        details: None,
+        identity: "history-resetter".into(),
+        first_run_id: None,
+        links: Vec::new(),
+        sender: None,
+    })
+}
+
+fn inside_batch(base: &ExecutionState, point: EventId) -> ServiceError {
+    let last = EventId(point.0 - 1);
+    let version = base.version_history.iter().find(|item| last <= item.event_id).map_or(0, |item| item.version);
+    ServiceError::InvalidArgument(format!(
+        "StateRebuilder unable to Rebuild mutable state to event ID: {last}, version: {version}, \
+         this event must be at the boundary"
+    ))
+}
