@@ -359,7 +359,9 @@ fn state_names(states: &[NamespaceState]) -> String {
 }
 
 fn packed<M: Message + Name>(message: &M) -> prost_types::Any {
-    prost_types::Any { type_url: M::type_url(), value: message.encode_to_vec() }
+    // Clients of other languages look for the whole address of a type.
+    let type_url = format!("type.googleapis.com/{}", M::full_name());
+    prost_types::Any { type_url, value: message.encode_to_vec() }
 }
 
 #[cfg(test)]

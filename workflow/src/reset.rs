@@ -116,7 +116,7 @@ pub fn reset(replayed: &ExecutionState, reset: Reset, facts: &Facts) -> Result<B
     }
     workflow_task::ensure(&mut draft);
     let run_id = draft.state.key.run_id;
-    Ok(draft.finish(Reply::Started { run_id }))
+    Ok(draft.finish(Reply::Started { run_id, task: None }))
 }
 
 /// The base of a reset remembers the run that took over.

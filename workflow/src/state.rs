@@ -237,15 +237,15 @@ impl ExecutionState {
     /// What it has to do with other workflows.
     fn check_others(&self) {
         for (id, child) in self.children.iter() {
-            assert_eq!(id, child.initiated_event_id.0, "I24 a child is found by its initiated event");
-            assert!(child.initiated_event_id < self.next_event_id, "I25 a pending child lies in history");
+            assert_eq!(id, child.initiated_event_id.0, "I29 a child is found by its initiated event");
+            assert!(child.initiated_event_id < self.next_event_id, "I30 a pending child lies in history");
             let started = child.started.as_ref().map_or(child.initiated_event_id, |started| started.event_id);
-            assert!(started >= child.initiated_event_id, "I26 a child is initiated before it is started");
-            assert!(started < self.next_event_id, "I27 the start of a child lies in history");
+            assert!(started >= child.initiated_event_id, "I31 a child is initiated before it is started");
+            assert!(started < self.next_event_id, "I32 the start of a child lies in history");
         }
         for (id, request) in self.external_signals.iter().chain(self.external_cancels.iter()) {
-            assert_eq!(id, request.initiated_event_id.0, "I28 a request is found by its initiated event");
-            assert!(request.initiated_event_id < self.next_event_id, "I29 a pending request lies in history");
+            assert_eq!(id, request.initiated_event_id.0, "I33 a request is found by its initiated event");
+            assert!(request.initiated_event_id < self.next_event_id, "I34 a pending request lies in history");
         }
     }
 
