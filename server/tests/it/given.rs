@@ -79,7 +79,7 @@ pub(crate) fn within<T>(timeout: Duration, message: T) -> Request<T> {
 pub(crate) fn detail<M: prost::Message + prost::Name + Default>(status: &Status) -> Option<M> {
     use prost::Message as _;
     let details = proto::google::rpc::Status::decode(status.details()).ok()?.details;
-    let detail = details.into_iter().find(|detail| detail.type_url == M::type_url())?;
+    let detail = details.into_iter().find(|detail| detail.type_url.ends_with(&M::type_url()))?;
     M::decode(detail.value.as_slice()).ok()
 }
 

@@ -105,8 +105,8 @@ async fn an_open_run_is_left_alone_if_the_caller_does_not_allow_it() {
     let failure: MultiOperationExecutionFailure = detail(&status).unwrap();
     let [start, update] = failure.statuses.as_slice() else { panic!("a status of each operation") };
     assert_eq!((start.code, update.code), (Code::AlreadyExists.into(), Code::Aborted.into()));
-    assert_eq!(start.details[0].type_url, WorkflowExecutionAlreadyStartedFailure::type_url());
-    assert_eq!(update.details[0].type_url, MultiOperationExecutionAborted::type_url());
+    assert!(start.details[0].type_url.ends_with(&WorkflowExecutionAlreadyStartedFailure::type_url()));
+    assert!(update.details[0].type_url.ends_with(&MultiOperationExecutionAborted::type_url()));
     assert_eq!(update.message, "Operation was aborted.");
     assert_eq!(scene.history().await.len(), 4);
     refused(scene.poll_update("u", Stage::Unspecified).await, Code::NotFound, "update \"u\" not found");
