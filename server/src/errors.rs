@@ -76,7 +76,7 @@ impl ServiceError {
     #[must_use]
     pub fn execution_not_found(workflow_id: &str, run_id: &str) -> Self {
         Self::NotFound(if run_id.is_empty() {
-            format!("workflow execution not found for workflow ID {workflow_id:?}")
+            format!("workflow not found for ID: {workflow_id}")
         } else {
             format!("workflow execution not found for workflow ID {workflow_id:?} and run ID {run_id:?}")
         })

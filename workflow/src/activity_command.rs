@@ -87,6 +87,9 @@ fn normalize(
     let policy = retry::with_defaults(command.retry_policy.take().unwrap_or_default());
     retry::check_policy(&policy)?;
     command.retry_policy = Some(policy);
+    if command.priority.as_ref().is_some_and(|priority| priority.priority_key < 0) {
+        return Err("invalid priorities: priority key can't be negative".to_owned());
+    }
     for (name, value) in [("activityId", command.activity_id.as_str()), ("activityType", activity_type)] {
         if value.len() > id_length {
             return Err(format!("{name} exceeds length limit. Length={} Limit={id_length}", value.len()));

@@ -109,7 +109,12 @@ pub(crate) fn continue_as_new(
     draft: &mut Draft,
     command: ContinueAsNewWorkflowExecutionCommandAttributes,
 ) -> Result<(), Rejection> {
-    let initiator = command.initiator();
+    let initiator = match command.initiator() {
+        ContinueAsNewInitiator::Unspecified => ContinueAsNewInitiator::Workflow,
+        given @ (ContinueAsNewInitiator::Workflow
+        | ContinueAsNewInitiator::Retry
+        | ContinueAsNewInitiator::CronSchedule) => given,
+    };
     let backoff = span(command.backoff_start_interval.as_ref());
     let next = Start {
         workflow_type: command.workflow_type.map(|kind| kind.name).unwrap_or_default(),
@@ -153,13 +158,14 @@ pub(crate) fn normalize(
             limits.id_length
         ));
     }
+    let named = |complaint: String| format!("{complaint}. WorkflowType={}", kind.name);
     let queue = command.task_queue.get_or_insert_with(|| normal_queue(started.task_queue.clone()));
-    normalize_queue(queue, Some(&started.task_queue), limits.id_length)
-        .map_err(|reason| format!("error validating ContinueAsNewWorkflowExecutionCommand TaskQueue: {reason}"))?;
+    normalize_queue(queue, Some(&started.task_queue), limits.id_length).map_err(|reason| {
+        named(format!("error validating ContinueAsNewWorkflowExecutionCommand TaskQueue: {reason}"))
+    })?;
     let parse = |name: &str, value: Option<&prost_types::Duration>| {
-        parse_span(value).map_err(|reason| {
-            format!("Invalid {name} on ContinueAsNewWorkflowExecutionCommand: {reason}. WorkflowType={}", kind.name)
-        })
+        parse_span(value)
+            .map_err(|reason| named(format!("Invalid {name} on ContinueAsNewWorkflowExecutionCommand: {reason}")))
     };
     let run_timeout = nonzero(parse("WorkflowRunTimeout", command.workflow_run_timeout.as_ref())?);
     let task_timeout = nonzero(parse("WorkflowTaskTimeout", command.workflow_task_timeout.as_ref())?);
@@ -168,11 +174,8 @@ pub(crate) fn normalize(
     let task_timeout = capped_task_timeout(task_timeout.unwrap_or(started.task_timeout), run_timeout, limits);
     command.workflow_run_timeout = Some(to_proto(run_timeout.unwrap_or(Duration::ZERO)));
     command.workflow_task_timeout = Some(to_proto(task_timeout));
-    command.retry_policy = normalize_policy(command.retry_policy.take())?;
+    command.retry_policy = normalize_policy(command.retry_policy.take()).map_err(named)?;
     command.workflow_type = Some(kind);
-    if command.initiator() == ContinueAsNewInitiator::Unspecified {
-        command.set_initiator(ContinueAsNewInitiator::Workflow);
-    }
     Ok(command)
 }
 

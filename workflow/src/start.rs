@@ -178,8 +178,10 @@ impl Chain {
 fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) -> Entry {
     let run_timeout = capped_run_timeout(start.run_timeout, start.execution_timeout);
     let task_timeout = capped_task_timeout(start.task_timeout, run_timeout, &facts.limits);
-    let proto = |timeout: Option<Duration>| Some(to_proto(timeout.unwrap_or(Duration::ZERO)));
     let parent = start.parent;
+    // What a client leaves out is left out here too; a command's timeouts have been filled in before they get here.
+    let is_by_command = parent.is_some() || chain.initiator == ContinueAsNewInitiator::Workflow;
+    let told_run_timeout = run_timeout.or_else(|| is_by_command.then_some(Duration::ZERO));
     let attributes = WorkflowExecutionStartedEventAttributes {
         workflow_type: Some(WorkflowType { name: start.workflow_type }),
         parent_workflow_namespace: parent.as_ref().map(|parent| parent.namespace.clone()).unwrap_or_default(),
@@ -190,8 +192,8 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
         root_workflow_execution: parent.and_then(|parent| parent.root),
         task_queue: Some(workflow_task::normal_queue(start.task_queue)),
         input: start.input,
-        workflow_execution_timeout: proto(start.execution_timeout),
-        workflow_run_timeout: proto(run_timeout),
+        workflow_execution_timeout: start.execution_timeout.map(to_proto),
+        workflow_run_timeout: told_run_timeout.map(to_proto),
         workflow_task_timeout: Some(to_proto(task_timeout)),
         continued_execution_run_id: chain.continued_from.map(|id| id.to_string()).unwrap_or_default(),
         initiator: chain.initiator.into(),

@@ -5,7 +5,6 @@ use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReuseP
 use crate::ids::RunId;
 use crate::state::Status;
 use crate::time::Timestamp;
-use crate::transition::Facts;
 
 /// The newest run of a workflow id, as its row tells.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,10 +32,6 @@ pub enum StartDecision {
         run_id: RunId,
         start_request_id: String,
     },
-    /// The last start of this workflow id is too recent: resource exhausted, busy workflow.
-    TooSoon {
-        message: String,
-    },
 }
 
 /// Which run a start asks for, and what it says of others with the same workflow id.
@@ -50,20 +45,20 @@ pub struct StartPolicy<'a> {
 
 /// Decides whether a start may go ahead beside the newest run of its workflow id.
 #[must_use]
-pub fn decide_start(current: Option<&CurrentRun>, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
+pub fn decide_start(current: Option<&CurrentRun>, policy: StartPolicy<'_>) -> StartDecision {
     let Some(current) = current else { return StartDecision::Create };
     if current.request_id == policy.request_id {
         return StartDecision::SameRequest(current.run_id);
     }
     if current.status == Status::Running {
-        decide_beside_running(current, policy, facts)
+        decide_beside_running(current, policy)
     } else {
-        decide_after_closed(current, policy, facts)
+        decide_after_closed(current, policy)
     }
 }
 
 #[expect(deprecated, reason = "old clients send the old policy")]
-fn decide_beside_running(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
+fn decide_beside_running(current: &CurrentRun, policy: StartPolicy<'_>) -> StartDecision {
     let conflict = match policy.reuse {
         // The old way to say it.
         WorkflowIdReusePolicy::TerminateIfRunning => WorkflowIdConflictPolicy::TerminateExisting,
@@ -81,14 +76,12 @@ fn decide_beside_running(current: &CurrentRun, policy: StartPolicy<'_>, facts: &
             already_started(current, message)
         }
         WorkflowIdConflictPolicy::UseExisting => StartDecision::UseExisting(current.run_id),
-        WorkflowIdConflictPolicy::TerminateExisting => {
-            too_soon(current, policy, facts, "restarts").unwrap_or(StartDecision::TerminateAndCreate(current.run_id))
-        }
+        WorkflowIdConflictPolicy::TerminateExisting => StartDecision::TerminateAndCreate(current.run_id),
     }
 }
 
 #[expect(deprecated, reason = "old clients send the old policy")]
-fn decide_after_closed(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts) -> StartDecision {
+fn decide_after_closed(current: &CurrentRun, policy: StartPolicy<'_>) -> StartDecision {
     let ids = format!("WorkflowId: {}, RunId: {}", policy.workflow_id, current.run_id);
     match policy.reuse {
         WorkflowIdReusePolicy::RejectDuplicate => already_started(
@@ -107,26 +100,10 @@ fn decide_after_closed(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Fa
         WorkflowIdReusePolicy::AllowDuplicateFailedOnly
         | WorkflowIdReusePolicy::Unspecified
         | WorkflowIdReusePolicy::AllowDuplicate
-        | WorkflowIdReusePolicy::TerminateIfRunning => {
-            too_soon(current, policy, facts, "starts").unwrap_or(StartDecision::Create)
-        }
+        | WorkflowIdReusePolicy::TerminateIfRunning => StartDecision::Create,
     }
 }
 
 fn already_started(current: &CurrentRun, message: String) -> StartDecision {
     StartDecision::AlreadyStarted { message, run_id: current.run_id, start_request_id: current.request_id.clone() }
-}
-
-fn too_soon(current: &CurrentRun, policy: StartPolicy<'_>, facts: &Facts, what: &str) -> Option<StartDecision> {
-    let since_start = facts.now.since(current.started_at);
-    let interval_min = facts.limits.start_interval_min;
-    if interval_min.is_zero() || interval_min < since_start {
-        return None;
-    }
-    let message = format!(
-        "Too many {what} for workflow {}. Time since last start: {} ms",
-        policy.workflow_id,
-        since_start.as_millis()
-    );
-    Some(StartDecision::TooSoon { message })
 }

@@ -14,8 +14,8 @@ usage: cargo xtask <command>
 
   cassandra start|stop|status [--port 9142] [--data DIR] [--heap 1000m]
         a single-node Cassandra 5 for tests, fetched by Maven and run by Java 17
-  test [--suite rust|python|go]… [FILTER…]
-        start Cassandra, run the Rust tests and the acceptance tests with the official SDKs, stop Cassandra
+  test [--suite rust|python|golden|go]… [FILTER…]
+        start Cassandra, run the Rust tests, the acceptance tests with the official SDKs and the golden comparison, stop Cassandra
   tidy  the style rules that the compiler does not know
   ci    formatting, clippy, tests, tidy: all that must be green";
 

@@ -19,6 +19,7 @@ const PYTEST_NOTHING_COLLECTED: i32 = 5;
 enum Suite {
     Rust,
     Python,
+    Golden,
     Go,
 }
 
@@ -38,8 +39,9 @@ impl Selection {
                 "--suite" => selection.suites.push(match rest.next().map(String::as_str) {
                     Some("rust") => Suite::Rust,
                     Some("python") => Suite::Python,
+                    Some("golden") => Suite::Golden,
                     Some("go") => Suite::Go,
-                    _ => bail!("--suite rust, python or go?"),
+                    _ => bail!("--suite rust, python, golden or go?"),
                 }),
                 option if option.starts_with('-') => bail!("unknown option {option}"),
                 filter => selection.filters.push(filter.to_owned()),
@@ -49,7 +51,7 @@ impl Selection {
     }
 
     fn suites(&self) -> &[Suite] {
-        if self.suites.is_empty() { &[Suite::Rust, Suite::Python, Suite::Go] } else { &self.suites }
+        if self.suites.is_empty() { &[Suite::Rust, Suite::Python, Suite::Golden, Suite::Go] } else { &self.suites }
     }
 }
 
@@ -76,7 +78,8 @@ fn run_suites(selection: &Selection, cassandra: &str) -> Result<()> {
     for suite in selection.suites() {
         match suite {
             Suite::Rust => rust(&environment, &selection.filters)?,
-            Suite::Python => python(&environment, &selection.filters)?,
+            Suite::Python => pytest("tests/python", &environment, &selection.filters)?,
+            Suite::Golden => pytest("tests/golden", &environment, &selection.filters)?,
             Suite::Go => go(&environment, &selection.filters)?,
         }
     }
@@ -101,9 +104,11 @@ fn rust(environment: &Environment, filters: &[String]) -> Result<()> {
     tools::step("Rust tests", environment.apply(&mut cargo))
 }
 
-/// Acceptance with the official Python SDK, in a virtual environment of its own.
-fn python(environment: &Environment, filters: &[String]) -> Result<()> {
-    let suite = tools::repository().join("tests/python");
+/// What `requirements.txt` names is for all suites in Python.
+const REQUIREMENTS: &str = "tests/python/requirements.txt";
+
+/// A suite in Python, with the official SDK in a virtual environment of our own.
+fn pytest(suite: &str, environment: &Environment, filters: &[String]) -> Result<()> {
     let venv = tools::workshop().join("venv");
     let interpreter = venv.join("bin/python");
     if !interpreter.is_file() {
@@ -112,17 +117,17 @@ fn python(environment: &Environment, filters: &[String]) -> Result<()> {
     }
     let mut pip = Command::new(&interpreter);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-    tools::step("pip install", pip.arg(suite.join("requirements.txt")))?;
+    tools::step("pip install", pip.arg(tools::repository().join(REQUIREMENTS)))?;
 
     let mut pytest = Command::new(&interpreter);
-    pytest.args(["-m", "pytest"]).current_dir(&suite);
+    pytest.args(["-m", "pytest"]).current_dir(tools::repository().join(suite));
     if !filters.is_empty() {
         pytest.args(["-k", &filters.join(" or ")]);
     }
-    eprintln!("==> Python acceptance tests");
+    eprintln!("==> {suite}");
     let status = environment.apply(&mut pytest).status().context("cannot run pytest")?;
     let nothing_asked_for = !filters.is_empty() && status.code() == Some(PYTEST_NOTHING_COLLECTED);
-    ensure!(status.success() || nothing_asked_for, "Python acceptance tests failed ({status})");
+    ensure!(status.success() || nothing_asked_for, "{suite} failed ({status})");
     Ok(())
 }
 

@@ -70,7 +70,11 @@ pub(super) async fn activity_task_queue(
         frontend.peers.matching()?.poll_activity_task_queue(ask.clone()).await
     });
     let cancel = cancellation(&poller, TaskQueueType::Activity, &ask.poller_id);
-    wait(frontend, poller, cancel, poll).await
+    let mut polled = wait(frontend, poller, cancel, poll).await?;
+    if !polled.task_token.is_empty() {
+        polled.workflow_namespace.clone_from(&namespace.name);
+    }
+    Ok(polled)
 }
 
 /// A worker says that it leaves: what it waits for would be lost on it.

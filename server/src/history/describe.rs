@@ -29,8 +29,8 @@ pub(crate) fn describe(
     DescribeWorkflowExecutionResponse {
         execution_config: Some(WorkflowExecutionConfig {
             task_queue: Some(normal_queue(&started.task_queue)),
-            workflow_execution_timeout: Some(proto_duration(started.execution_timeout.unwrap_or_default())),
-            workflow_run_timeout: Some(proto_duration(started.run_timeout.unwrap_or_default())),
+            workflow_execution_timeout: started.execution_timeout.map(proto_duration),
+            workflow_run_timeout: started.run_timeout.map(proto_duration),
             default_workflow_task_timeout: Some(proto_duration(started.task_timeout)),
             user_metadata,
         }),

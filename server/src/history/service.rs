@@ -110,12 +110,14 @@ impl Service {
             input: request.input,
             header: request.header,
             identity: request.identity,
-            request_id: request.request_id,
+            request_id: request.request_id.clone(),
             links: request.links,
             sender,
         });
-        self.transact(&target, input).await?;
-        Ok(public::SignalWorkflowExecutionResponse::default())
+        let (run_id, _) = self.transact_with_run(&target, input).await?;
+        let linked = LinkedRun { namespace: request.namespace, workflow_id: &target.workflow_id, run_id };
+        let link = linked.request_link(request.request_id, EventType::WorkflowExecutionSignaled);
+        Ok(public::SignalWorkflowExecutionResponse { link: Some(link) })
     }
 
     pub async fn signal_with_start_workflow_execution(
@@ -373,6 +375,11 @@ impl Service {
     /// Lets something happen to the target. The current run may close and be followed by another in between: then the
     /// input is for that one.
     pub(super) async fn transact(&self, target: &Target, input: Input) -> Result<Reply, ServiceError> {
+        Ok(self.transact_with_run(target, input).await?.1)
+    }
+
+    /// Tells the run too that the input went to.
+    async fn transact_with_run(&self, target: &Target, input: Input) -> Result<(RunId, Reply), ServiceError> {
         let (mut shard, mut key) = self.find(target).await?;
         for _ in 0..FOLLOWED_RUNS_MAX {
             let outcome = shard.transact(&key, input.clone()).await;
@@ -384,11 +391,11 @@ impl Service {
                 (Ok(_) | Err(_), _) => false,
             };
             if !may_be_followed || target.run_id.is_some() {
-                return Ok(outcome?);
+                return Ok((key.run_id, outcome?));
             }
             let (next_shard, next) = self.find(target).await?;
             if next == key {
-                return Ok(outcome?);
+                return Ok((key.run_id, outcome?));
             }
             (shard, key) = (next_shard, next);
         }

@@ -1,10 +1,10 @@
 //! Starting a run: the owner decides on what it knows of the workflow id; the write rides in the group commit.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use proto::temporal::api::enums::v1::{
-    ResourceExhaustedCause, ResourceExhaustedScope, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
-};
+use proto::temporal::api::common::v1::{Payload, Payloads};
+use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use proto::temporal::api::update::v1::Request;
 use proto::temporal::api::workflow::v1::OnConflictOptions;
 use workflow::{
@@ -96,10 +96,9 @@ impl Shard {
         current_slot: &CurrentSlot,
         request: &StartRequest,
     ) -> Result<StartedRun, ServiceError> {
-        let retention = self.retention(request.namespace_id).await?;
         for _ in 0..TRIES_MAX {
             let current = self.current_run(current_slot, request).await?;
-            let created = match decide_start(current.as_ref(), request.policy(), &self.facts(retention)) {
+            let created = match decide_start(current.as_ref(), request.policy()) {
                 StartDecision::Create => self.create(request, None).await?,
                 StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await?,
                 StartDecision::SameRequest(run_id) => {
@@ -116,10 +115,6 @@ impl Shard {
                     }
                     let (run_id, first_run_id) = (run_id.to_string(), existing.first_run_id.to_string());
                     return Err(ServiceError::AlreadyStarted { message, start_request_id, run_id, first_run_id });
-                }
-                StartDecision::TooSoon { message } => {
-                    self.committer.confirmed().await.map_err(TransactError::from)?;
-                    return Err(too_soon(message));
                 }
             };
             if let Some(run) = created {
@@ -180,7 +175,7 @@ impl Shard {
         if let (Some(key), Some(slot)) = (&replaced, &replaced_slot) {
             let mut execution = slot.execution.lock().await;
             let state = self.load(key, &mut execution).await?;
-            match workflow::transition(&state, Input::Terminate(replacement_terminate()), &facts) {
+            match workflow::transition(&state, Input::Terminate(replacement_terminate(facts.new_run_id)), &facts) {
                 Ok(Decision::Changed(next)) => runs.push(self.keep_one(slot, &mut execution, *next)),
                 Ok(Decision::Unchanged(_)) | Err(Rejection::ExecutionClosed) => return Ok(None),
                 Err(rejection) => return Err(rejection.into()),
@@ -264,15 +259,15 @@ impl StartRequest {
     }
 }
 
-fn too_soon(message: String) -> ServiceError {
-    let (cause, scope) = (ResourceExhaustedCause::BusyWorkflow, ResourceExhaustedScope::Namespace);
-    ServiceError::ResourceExhausted { cause, scope, message }
-}
-
-fn replacement_terminate() -> Terminate {
+fn replacement_terminate(by: RunId) -> Terminate {
+    let told = Payload {
+        metadata: HashMap::from([("encoding".to_owned(), b"json/plain".to_vec().into())]),
+        data: format!("\"terminated by new runID: {by}\"").into(),
+        ..Default::default()
+    };
     Terminate {
-        reason: "TerminateIfRunning WorkflowIdReusePolicy Policy".into(),
-        details: None,
+        reason: "TerminateIfRunning WorkflowIdReusePolicy".into(),
+        details: Some(Payloads { payloads: vec![told] }),
         identity: "history-service".into(),
         first_run_id: None,
         links: Vec::new(),

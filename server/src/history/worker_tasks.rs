@@ -20,6 +20,9 @@ use super::token;
 use super::transact::TransactError;
 use crate::errors::ServiceError;
 
+/// Of the workflow task that a worker gets with the answer to the one before: nobody polled for it.
+const REQUEST_OF_COMPLETION: &str = "request-from-RespondWorkflowTaskCompleted";
+
 impl Shard {
     pub(crate) async fn start_workflow_task(
         &self,
@@ -135,7 +138,7 @@ impl Shard {
                 .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
             sdk_metadata: request.sdk_metadata,
             metering_metadata: request.metering_metadata,
-            request_id: self.env.new_uuid().to_string(),
+            request_id: REQUEST_OF_COMPLETION.to_owned(),
             namespaces,
         };
         let slot = self.slots.run(key);

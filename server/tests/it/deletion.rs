@@ -87,7 +87,7 @@ async fn nobody_finds_a_run_that_was_deleted() {
         Err(status) => assert_eq!(status.code(), Code::NotFound),
     }
     let current = WorkflowExecution { run_id: String::new(), ..execution.clone() };
-    let message = format!("workflow execution not found for workflow ID \"{ID}\"");
+    let message = format!("workflow not found for ID: {ID}");
     refused(describe(&given, &current).await, Code::NotFound, &message);
 
     let next = start(&given).await;

@@ -333,7 +333,7 @@ async fn wrong_queries_are_refused() {
     assert_eq!(unknown.query("state").await.unwrap_err().code(), Code::NotFound);
     let answer = run.answer(Bytes::from_static(b"\xff"), text("x")).await;
     refused(answer, Code::InvalidArgument, "Error deserializing task token.");
-    refused(run.answer(Bytes::new(), text("x")).await, Code::InvalidArgument, "Invalid TaskToken.");
+    refused(run.answer(Bytes::new(), text("x")).await, Code::InvalidArgument, "Task token not set on request.");
     given.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::temporal::api::command::v1::ScheduleActivityTaskCommandAttributes;
-use proto::temporal::api::common::v1::RetryPolicy;
+use proto::temporal::api::common::v1::{Priority, RetryPolicy};
 use proto::temporal::api::enums::v1::{RetryState, TimeoutType, WorkflowTaskFailedCause};
 use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
@@ -83,9 +83,13 @@ fn timeouts_are_filled_in_from_one_another() {
 fn a_bad_activity_command_fails_its_task() {
     use WorkflowTaskFailedCause as Cause;
     type Change = fn(&mut ScheduleActivityTaskCommandAttributes);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 9] = [
         (|command| command.activity_id.clear(), "activityId is not set"),
         (|command| command.activity_type = None, "activityType is not set"),
+        (
+            |command| command.priority = Some(Priority { priority_key: -1, ..Default::default() }),
+            "invalid priorities: priority key can't be negative",
+        ),
         (|command| command.task_queue = None, "taskQueue is not set"),
         (|command| command.task_queue.as_mut().unwrap().name.clear(), "missing task queue name"),
         (

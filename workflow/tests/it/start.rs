@@ -30,7 +30,7 @@ fn a_run_begins_with_its_start_and_a_workflow_task() {
     assert_eq!(first.original_execution_run_id, key().run_id.to_string());
     assert_eq!(first.workflow_id, "order-1");
     assert_eq!(first.workflow_task_timeout, span(10 * SECOND));
-    assert_eq!(first.workflow_run_timeout, span(Duration::ZERO));
+    assert_eq!(first.workflow_run_timeout, None, "what nobody set is left out");
     assert_eq!(first.first_workflow_task_backoff, span(Duration::ZERO));
     assert_eq!(first.initiator(), ContinueAsNewInitiator::Unspecified);
     let expected = TransferTask::WorkflowTask {
@@ -73,7 +73,7 @@ fn timeouts_are_capped_and_filled_in() {
         start.task_timeout = Duration::from_secs(task);
         let run = Run::started_as(start);
         let first = first_event(&run);
-        assert_eq!(first.workflow_run_timeout, span(Duration::from_secs(expected_run)));
+        assert_eq!(first.workflow_run_timeout, given(expected_run).and_then(span));
         assert_eq!(first.workflow_task_timeout, span(Duration::from_secs(expected_task)));
         let expires_at = given(expected_run).map(|timeout| run.facts.now + timeout);
         assert_eq!(run.state.started.run_expires_at, expires_at);
@@ -149,11 +149,10 @@ fn a_child_waits_for_its_parent() {
 
 #[test]
 fn policies_decide_whether_a_run_may_start_beside_another() {
-    use StartDecision::{AlreadyStarted, Create, SameRequest, TerminateAndCreate, TooSoon, UseExisting};
+    use StartDecision::{AlreadyStarted, Create, SameRequest, TerminateAndCreate, UseExisting};
     use WorkflowIdConflictPolicy as Conflict;
     use WorkflowIdReusePolicy as Reuse;
     let run_id = RunId(Uuid::from_u128(5));
-    let facts = facts();
     let long_ago = workflow::Timestamp(0);
     let refused =
         |message: &str| AlreadyStarted { message: message.to_owned(), run_id, start_request_id: "first".to_owned() };
@@ -187,20 +186,9 @@ fn policies_decide_whether_a_run_may_start_beside_another() {
     for (status, reuse, conflict, expected) in cases {
         let current = CurrentRun { run_id, status, started_at: long_ago, request_id: "first".to_owned(), version: 7 };
         let policy = StartPolicy { workflow_id: "w", request_id: "second", reuse, conflict };
-        assert_eq!(decide_start(Some(&current), policy, &facts), expected, "{status:?} {reuse:?} {conflict:?}");
+        assert_eq!(decide_start(Some(&current), policy), expected, "{status:?} {reuse:?} {conflict:?}");
         let same = StartPolicy { request_id: "first", ..policy };
-        assert_eq!(decide_start(Some(&current), same, &facts), SameRequest(run_id));
-        assert_eq!(decide_start(None, policy, &facts), Create);
+        assert_eq!(decide_start(Some(&current), same), SameRequest(run_id));
+        assert_eq!(decide_start(None, policy), Create);
     }
-    let just_now = CurrentRun {
-        run_id,
-        status: Status::Completed,
-        started_at: facts.now,
-        request_id: "first".to_owned(),
-        version: 7,
-    };
-    let policy =
-        StartPolicy { workflow_id: "w", request_id: "second", reuse: Reuse::AllowDuplicate, conflict: Conflict::Fail };
-    let message = "Too many starts for workflow w. Time since last start: 0 ms".to_owned();
-    assert_eq!(decide_start(Some(&just_now), policy, &facts), TooSoon { message });
 }

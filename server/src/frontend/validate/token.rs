@@ -37,6 +37,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<CheckedToken, ServiceError> {
 
 /// The token of a query. Anybody can forge one; what it names is found only by its random id.
 pub(crate) fn decode_query(bytes: &[u8]) -> Result<QueryTaskToken, ServiceError> {
+    if bytes.is_empty() {
+        return Err(invalid("Task token not set on request."));
+    }
     let token = QueryTaskToken::decode(bytes).map_err(|_| invalid("Error deserializing task token."))?;
     if token.task_queue.is_empty() || token.task_id.is_empty() {
         return Err(invalid("Invalid TaskToken."));

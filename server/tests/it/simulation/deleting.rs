@@ -99,7 +99,7 @@ fn a_closed_run_is_kept_for_as_long_as_its_namespace_says_and_then_leaves_nothin
         let world = world.crash_and_restart(&model, 2).await;
         tokio::time::sleep(HOUR).await;
         let Err(ServiceError::NotFound(message)) = world.try_describe(ID).await else { panic!("it is still there") };
-        assert_eq!(message, format!("workflow execution not found for workflow ID \"{ID}\""));
+        assert_eq!(message, format!("workflow not found for ID: {ID}"));
         assert_eq!(n_rows(&model, run_id), (0, 0));
         world.stop().await;
     });
