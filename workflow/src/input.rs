@@ -151,6 +151,8 @@ pub struct CompleteWorkflowTask {
     pub updates: Vec<WaitingUpdate>,
     pub identity: String,
     pub binary_checksum: String,
+    /// The namespace wants nothing of this binary any more.
+    pub is_bad_binary: bool,
     pub sticky: Option<crate::state::Sticky>,
     pub force_new_task: bool,
     pub return_new_task: bool,

@@ -102,6 +102,10 @@ fn is_heartbeat(input: &CompleteWorkflowTask) -> bool {
 }
 
 fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Scheduled) -> Result<Reply, BadCommand> {
+    if input.is_bad_binary {
+        let reason = format!("binary {} is marked as bad deployment", input.binary_checksum);
+        return Err(BadCommand::new(WorkflowTaskFailedCause::BadBinary, reason));
+    }
     let first_scheduled_at = if is_heartbeat(&input) { scheduled.first_scheduled_at } else { draft.now() };
     let reset_to = speculative::discard(draft, &input);
     if reset_to.is_none() {

@@ -122,14 +122,20 @@ impl Shard {
         request: public::RespondWorkflowTaskCompletedRequest,
     ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
         let namespaces = self.known_namespaces(key.namespace_id, &request.commands).await?;
+        #[expect(deprecated, reason = "older workers still tell their version this way")]
+        let binary_checksum = request.binary_checksum;
+        let is_bad_binary = !binary_checksum.is_empty() && {
+            let namespace = self.namespaces.by_id(key.namespace_id).await?;
+            namespace.check_binary(&binary_checksum).is_err()
+        };
         let input = CompleteWorkflowTask {
             task,
             commands: request.commands,
             messages: request.messages,
             updates: Vec::new(),
             identity: request.identity,
-            #[expect(deprecated, reason = "older workers still tell their version this way")]
-            binary_checksum: request.binary_checksum,
+            binary_checksum,
+            is_bad_binary,
             sticky: request.sticky_attributes.and_then(sticky_of),
             force_new_task: request.force_create_new_workflow_task,
             return_new_task: request.return_new_workflow_task,

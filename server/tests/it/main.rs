@@ -12,6 +12,7 @@ mod deletion;
 mod children;
 mod external;
 mod eager;
+mod task_failures;
 mod history_polls;
 mod reset;
 mod simulation;

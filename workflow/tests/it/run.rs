@@ -401,6 +401,7 @@ impl Run {
             updates: self.waiting.clone(),
             identity: "worker".to_owned(),
             binary_checksum: String::new(),
+            is_bad_binary: false,
             sticky: None,
             force_new_task: false,
             return_new_task: false,

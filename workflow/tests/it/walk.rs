@@ -258,6 +258,7 @@ fn complete_task(random: &mut SmallRng, run: &Run) -> Input {
         updates: run.waiting.clone(),
         identity: "worker".to_owned(),
         binary_checksum: String::new(),
+        is_bad_binary: chance(random, 50),
         sticky: if chance(random, 2) { sticky() } else { None },
         force_new_task: chance(random, 4),
         return_new_task: chance(random, 2),
