@@ -19,6 +19,9 @@ pub struct HistoryConfig {
     pub queue_tasks_in_memory: usize,
     /// Queue tasks executed at once, over all shards of the node.
     pub task_pool_size: usize,
+    /// Clients that list a history get its events as bytes and decode them by themselves, which spares a busy node the work
+    /// and the memory. All current SDKs can.
+    pub raw_history: bool,
 }
 
 impl Default for HistoryConfig {
@@ -31,6 +34,7 @@ impl Default for HistoryConfig {
             waiting_transitions: 4096,
             queue_tasks_in_memory: 20_000,
             task_pool_size: 128,
+            raw_history: false,
         }
     }
 }

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use persistence::stores::history::Cursor;
 use prost::Message;
 use proto::everrow::history::HistoryPageToken;
-use proto::temporal::api::enums::v1::HistoryEventFilterType;
+use proto::temporal::api::common::v1::DataBlob;
+use proto::temporal::api::enums::v1::{EncodingType, HistoryEventFilterType};
 use proto::temporal::api::history::v1::{History, HistoryEvent};
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{EventId, ExecutionKey, ExecutionState};
@@ -151,7 +152,7 @@ impl Shard {
             page.events.append(&mut listing.transient);
         }
         let next_page_token = if goes_on { listing.token(&key) } else { Bytes::new() };
-        Ok(history_response(page.events, next_page_token))
+        Ok(self.history_response(page.events, next_page_token))
     }
 
     async fn close_event(
@@ -162,10 +163,28 @@ impl Shard {
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
         let Some(closed) = &state.closed else {
             let token = if waits { Listing { next: listing.end, ..listing }.token(&state.key) } else { Bytes::new() };
-            return Ok(history_response(Vec::new(), token));
+            return Ok(self.history_response(Vec::new(), token));
         };
         let page = self.history(state, (closed.event_id, closed.event_id.next()), 1).await?;
-        Ok(history_response(page.events, Bytes::new()))
+        Ok(self.history_response(page.events, Bytes::new()))
+    }
+
+    /// Events as the namespace's clients are to get them: each by itself, or all as bytes that nobody on the way looks at.
+    fn history_response(
+        &self,
+        events: Vec<HistoryEvent>,
+        next_page_token: Bytes,
+    ) -> public::GetWorkflowExecutionHistoryResponse {
+        let mut response = public::GetWorkflowExecutionHistoryResponse { next_page_token, ..Default::default() };
+        let history = History { events };
+        if self.config.raw_history && !history.events.is_empty() {
+            let (encoding_type, data) = (EncodingType::Proto3.into(), history.encode_to_vec().into());
+            response.raw_history = vec![DataBlob { encoding_type, data }];
+            response.history = Some(History::default());
+        } else {
+            response.history = Some(history);
+        }
+        response
     }
 
     pub(crate) async fn get_history_reverse(
@@ -300,9 +319,4 @@ impl PageBuilder {
 
 fn page_size(asked: i32) -> usize {
     usize::try_from(asked).ok().filter(|size| *size > 0).map_or(PAGE_EVENTS_MAX, |size| size.min(PAGE_EVENTS_MAX))
-}
-
-fn history_response(events: Vec<HistoryEvent>, next_page_token: Bytes) -> public::GetWorkflowExecutionHistoryResponse {
-    let history = Some(History { events });
-    public::GetWorkflowExecutionHistoryResponse { history, next_page_token, ..Default::default() }
 }

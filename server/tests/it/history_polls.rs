@@ -4,17 +4,20 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use prost::Message;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::command::v1::{Command, ContinueAsNewWorkflowExecutionCommandAttributes};
 use proto::temporal::api::common::v1::WorkflowExecution;
-use proto::temporal::api::enums::v1::{CommandType, EventType, HistoryEventFilterType};
-use proto::temporal::api::history::v1::HistoryEvent;
+use proto::temporal::api::enums::v1::{CommandType, EncodingType, EventType, HistoryEventFilterType};
 use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::history::v1::{History, HistoryEvent};
 use proto::temporal::api::workflowservice::v1 as public;
+use server::env::Env;
+use server::node::Node;
 use tonic::{Code, Status};
 
 use crate::by_hand::{ByHand, complete_workflow};
-use crate::given::{NAMESPACE, a_node, a_node_in, refused, register};
+use crate::given::{Given, NAMESPACE, a_node, a_node_in, config, connect, refused, register};
 
 /// Events of a page unless fewer are asked for, and at most.
 const PAGE: usize = 256;
@@ -217,5 +220,26 @@ async fn a_token_is_worth_nothing_in_another_namespace() {
         public::RespondWorkflowTaskCompletedRequest { namespace: "elsewhere".into(), ..run.completion(task_token) };
     let message = "Operation requested with a token from a different namespace.";
     refused(run.respond(stolen).await, Code::InvalidArgument, message);
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_is_told_as_bytes_where_that_is_wanted() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "raw");
+    run.begin().await;
+    let events = run.events().await;
+    let directory = given.stop().await;
+    let mut config = config(&directory);
+    config.history.raw_history = true;
+    let node = Node::start(config, Env::system()).await.unwrap();
+    let channel = connect(&node).await;
+    let given = Given { node, channel, directory };
+    let run = ByHand::new(&given, "raw");
+    let page = run.client().get_workflow_execution_history(ask(&run, Bytes::new())).await.unwrap().into_inner();
+    assert_eq!(page.history, Some(History::default()));
+    let [blob] = page.raw_history.as_slice() else { panic!("{:?}", page.raw_history) };
+    assert_eq!(blob.encoding_type(), EncodingType::Proto3);
+    assert_eq!(History::decode(blob.data.clone()).unwrap().events, events);
     given.stop().await;
 }
