@@ -7,7 +7,9 @@ use std::time::Duration;
 use proto::temporal::api::activity::v1::ActivityOptions;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::common::v1::MeteringMetadata;
-use proto::temporal::api::common::v1::{Callback, Header, Link, Payloads, Priority, WorkflowExecution};
+use proto::temporal::api::common::v1::{
+    Callback, Header, Link, Payloads, Priority, WorkerVersionStamp, WorkflowExecution,
+};
 use proto::temporal::api::enums::v1::{
     CancelExternalWorkflowExecutionFailedCause, SignalExternalWorkflowExecutionFailedCause, WorkflowTaskFailedCause,
 };
@@ -160,6 +162,8 @@ pub struct CompleteWorkflowTask {
     pub discards_events: bool,
     pub sdk_metadata: Option<WorkflowTaskCompletedMetadata>,
     pub metering_metadata: Option<MeteringMetadata>,
+    /// Of the worker that answers, if it told one.
+    pub worker_version: Option<WorkerVersionStamp>,
     /// For a new task that is returned at once.
     pub request_id: String,
     pub namespaces: KnownNamespaces,

@@ -267,6 +267,7 @@ pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
 }
 
 /// Records that the running task completed; a transient one's schedule and start too.
+#[expect(deprecated, reason = "old workers send a version")]
 pub(crate) fn record_completed(draft: &mut Draft, completed: WorkflowTaskCompletedEventAttributes) {
     let WorkflowTask::Running(scheduled, running) = draft.state.workflow_task.clone() else {
         unreachable!("only a task in flight completes")
@@ -278,7 +279,12 @@ pub(crate) fn record_completed(draft: &mut Draft, completed: WorkflowTaskComplet
         record_scheduled(draft, scheduled.attempt, scheduled.start_to_close_timeout, scheduled.at);
         scheduled_event_id = draft.state.last_event_id();
         let running = Running { identity: completed.identity.clone(), ..running };
-        record_started(draft, scheduled_event_id, running);
+        let at = Some(running.at);
+        let mut what = started_attributes(scheduled_event_id, running);
+        if let Attributes::WorkflowTaskStartedEventAttributes(started) = &mut what {
+            started.worker_version.clone_from(&completed.worker_version);
+        }
+        draft.record(Entry { at, ..what.into() });
         started_event_id = draft.state.last_event_id();
     }
     draft.record(Attributes::WorkflowTaskCompletedEventAttributes(WorkflowTaskCompletedEventAttributes {

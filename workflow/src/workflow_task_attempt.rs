@@ -151,7 +151,7 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
     Ok(Reply::WorkflowTaskCompleted { new_task: Some(Box::new(started)), reset_to, activities })
 }
 
-#[expect(deprecated, reason = "old workers send a checksum")]
+#[expect(deprecated, reason = "old workers send a checksum or a version")]
 fn record_completed(draft: &mut Draft, input: &mut CompleteWorkflowTask) {
     workflow_task::record_completed(
         draft,
@@ -160,6 +160,7 @@ fn record_completed(draft: &mut Draft, input: &mut CompleteWorkflowTask) {
             binary_checksum: std::mem::take(&mut input.binary_checksum),
             sdk_metadata: input.sdk_metadata.take(),
             metering_metadata: input.metering_metadata.take(),
+            worker_version: input.worker_version.take(),
             ..Default::default()
         },
     );

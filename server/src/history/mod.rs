@@ -7,6 +7,7 @@ mod shard;
 mod identity;
 mod cache;
 mod transact;
+mod warnings;
 mod start;
 mod delete;
 mod reset;

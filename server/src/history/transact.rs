@@ -19,6 +19,7 @@ use super::cache::{CurrentSlot, Execution, Slot};
 use super::committer::{Closed, CurrentCommit, Permit, RunCommit, Submission};
 use super::events::EventBatch;
 use super::shard::Shard;
+use super::warnings::warn_of_growth;
 use crate::errors::ServiceError;
 
 /// How often an append is sent; it is idempotent, so an unknown outcome is simply tried again.
@@ -191,6 +192,7 @@ impl Shard {
 
     pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
         let Transition { mut state, mut events, changed, tasks, notices, .. } = next;
+        warn_of_growth(execution.state.as_deref(), &state, &events);
         let news = execution.updates.follow(&state, notices);
         let previous_txn_id = state.unrecorded.last_txn_id;
         let mut append = None;

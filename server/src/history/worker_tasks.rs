@@ -144,6 +144,8 @@ impl Shard {
                 .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
             sdk_metadata: request.sdk_metadata,
             metering_metadata: request.metering_metadata,
+            #[expect(deprecated, reason = "older workers still tell their version this way")]
+            worker_version: request.worker_version_stamp,
             request_id: REQUEST_OF_COMPLETION.to_owned(),
             namespaces,
         };

@@ -408,6 +408,7 @@ impl Run {
             discards_events: false,
             sdk_metadata: None,
             metering_metadata: None,
+            worker_version: None,
             request_id: "again".to_owned(),
             namespaces: namespaces(),
         }

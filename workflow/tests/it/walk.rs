@@ -265,6 +265,7 @@ fn complete_task(random: &mut SmallRng, run: &Run) -> Input {
         discards_events: chance(random, 2),
         sdk_metadata: None,
         metering_metadata: None,
+        worker_version: None,
         request_id: "again".to_owned(),
         namespaces: namespaces(),
     }))

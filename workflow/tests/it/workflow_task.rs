@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::command::v1::{Command, ScheduleNexusOperationCommandAttributes};
+use proto::temporal::api::common::v1::WorkerVersionStamp;
 use proto::temporal::api::enums::v1::{CommandType, SuggestContinueAsNewReason, TimeoutType, WorkflowTaskFailedCause};
 use proto::temporal::api::history::v1::history_event::Attributes;
 use workflow::{EventId, FailWorkflowTask, Input, Rejection, Reply, StickyDispatch, TaskRef, TimerTask, TransferTask};
@@ -339,4 +340,19 @@ fn a_new_failover_version_makes_a_first_attempt() {
         run.state.version_history.iter().map(|item| (item.event_id.0, item.version)).collect();
     assert_eq!(versions, [(4, 7), (6, 12)]);
     assert!(run.transfers().len() == 2, "nothing is dispatched twice");
+}
+
+#[test]
+#[expect(deprecated, reason = "old workers tell their version this way")]
+fn a_version_that_a_worker_tells_is_recorded_with_its_answer() {
+    let version = Some(WorkerVersionStamp { build_id: "b1".to_owned(), ..Default::default() });
+    let mut run = Run::working();
+    run.fail_task();
+    run.start_task();
+    let mut completion = run.completion(Vec::new());
+    completion.worker_version.clone_from(&version);
+    run.input(Input::CompleteWorkflowTask(Box::new(completion))).unwrap();
+    let Attributes::WorkflowTaskStartedEventAttributes(started) = run.event(6) else { panic!("not started") };
+    let Attributes::WorkflowTaskCompletedEventAttributes(completed) = run.event(7) else { panic!("not completed") };
+    assert_eq!((&started.worker_version, &completed.worker_version), (&version, &version));
 }
