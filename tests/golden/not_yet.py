@@ -40,18 +40,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "a signal with start does not end the start delay of the run that it finds": ("signal_with_start_delayed",),
     "runs cannot be paused": ("workflow_paused", "workflow_paused_then_ended", "workflow_paused_with_task_in_flight"),
     "runs cannot be reset": (
-        "reset_after_failed_task",
-        "reset_closed_run",
-        "reset_open_run",
-        "reset_refused",
         "reset_same_request",
-        "reset_to_last_task",
-        "reset_with_activity",
-        "reset_with_child",
-        "reset_with_child_kept",
-        "reset_with_task_in_flight",
-        "reset_with_update",
-        "reset_without_signals",
     ),
     "a workflow task that was written after it had started names its worker; the reference does not": (
         "update_of_terminated",
