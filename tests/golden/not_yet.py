@@ -6,7 +6,7 @@ Every entry is expected to fail: one that starts to pass fails the suite until i
 from __future__ import annotations
 
 REASONS: dict[str, tuple[str, ...]] = {
-    "automatic reset points are not kept": (
+    "automatic reset points are handed on without the time at which they expire": (
         "child_continues_as_new",
         "child_retried",
         "children_of_continued",
@@ -36,12 +36,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "activity_options_changed",
     ),
     "history is read without the workflow task that was tried again and is not yet written": ("query_when_task_fails",),
-    "activities are not started eagerly": ("activity_eager",),
+    "an activity that is started eagerly has no namespace, and no request id of its own": ("activity_eager",),
     "a signal with start does not end the start delay of the run that it finds": ("signal_with_start_delayed",),
     "runs cannot be paused": ("workflow_paused", "workflow_paused_then_ended", "workflow_paused_with_task_in_flight"),
-    "runs cannot be reset": (
-        "reset_same_request",
-    ),
+    "a reset that is repeated finds the run that it made; the reference makes another": ("reset_same_request",),
     "a workflow task that was written after it had started names its worker; the reference does not": (
         "update_of_terminated",
         "update_task_timed_out",
@@ -51,7 +49,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "update_unseen_at_continue_as_new",
     ),
     "of two messages with one id the reference knows the last, and misses the other": ("update_bad_messages",),
-    "links and first run in the answer to an update with start": ("update_with_start", "update_with_start_running"),
+    "the answer to an update with start of a run that is there tells more than the reference's": (
+        "update_with_start",
+        "update_with_start_running",
+    ),
 }
 
 NOT_YET: dict[str, str] = {name: reason for reason, names in REASONS.items() for name in names}
