@@ -15,6 +15,7 @@ use proto::temporal::api::history::v1::{
 use crate::activity_options::ActivityOptions;
 use crate::draft::Draft;
 use crate::ids::EventId;
+use crate::pause;
 use crate::state::ExecutionState;
 use crate::tasks::{TimerTask, TransferTask};
 use crate::time::{Timestamp, limit};
@@ -241,8 +242,11 @@ pub(crate) fn wire_started_event(state: &ExecutionState, event: &mut HistoryEven
     }
 }
 
-/// Sends the current attempt to matching.
+/// Sends the current attempt to matching; it waits while the run is paused.
 pub(crate) fn dispatch(draft: &mut Draft, scheduled_event_id: EventId) {
+    if pause::is_paused(draft) {
+        return;
+    }
     let activity = draft.state.activities.get(scheduled_event_id.0).expect("a dispatched activity is pending");
     let task = TransferTask::Activity {
         task_queue: activity.task_queue.clone(),

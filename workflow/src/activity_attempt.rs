@@ -18,6 +18,7 @@ use crate::commands::Completion;
 use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::{ActivityRef, CancelActivity, CompleteActivity, FailActivity, Heartbeat, StartActivity};
+use crate::pause;
 use crate::retry;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
@@ -168,7 +169,7 @@ pub(crate) fn attempt_again(
         let is_current = activity.version == version && progress.attempt == attempt && progress.stamp == stamp;
         is_current && progress.started.is_none() && progress.pause.is_none()
     };
-    if find(draft, scheduled_event_id).filter(is_waiting).is_none() {
+    if find(draft, scheduled_event_id).filter(is_waiting).is_none() || pause::is_paused(draft) {
         return Outcome::Unchanged(Reply::Done);
     }
     dispatch(draft, scheduled_event_id);

@@ -16,6 +16,7 @@ use crate::activity::{arm_timer, dispatch, find, find_by_id};
 use crate::commands::{BadCommand, Completion, check_count, check_size, encode_string, normalize_queue};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::EventId;
+use crate::pause;
 use crate::retry;
 use crate::time::{nonzero, parse_span, to_proto};
 
@@ -41,7 +42,7 @@ pub(crate) fn schedule(
         );
         return Err(BadCommand::new(WorkflowTaskFailedCause::ScheduleActivityDuplicateId, reason));
     }
-    let is_eager = command.request_eager_execution;
+    let is_eager = command.request_eager_execution && !pause::is_paused(draft);
     let what = Attributes::ActivityTaskScheduledEventAttributes(ActivityTaskScheduledEventAttributes {
         activity_id: command.activity_id,
         activity_type: command.activity_type,

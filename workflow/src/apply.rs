@@ -11,7 +11,7 @@ use crate::branch;
 use crate::events::not_built;
 use crate::ids::EventId;
 use crate::state::{ExecutionState, Status};
-use crate::{activity, child, close, external, options, properties, signal, timer, update, workflow_task};
+use crate::{activity, child, close, external, options, pause, properties, signal, timer, update, workflow_task};
 
 /// Applies any event but a run's first. `batch_id` is the id of the first event of the node that the event is in.
 #[rustfmt::skip]
@@ -64,6 +64,8 @@ pub(crate) fn apply(state: &mut ExecutionState, event: &HistoryEvent, batch_id: 
         Attributes::WorkflowExecutionTerminatedEventAttributes(_) => close::apply_closed(state, event, Status::Terminated, ""),
         Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end) => close::apply_closed(state, event, Status::ContinuedAsNew, &end.new_execution_run_id),
         Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(update) => options::apply_updated(state, event, update),
+        Attributes::WorkflowExecutionPausedEventAttributes(paused) => pause::apply_paused(state, event, paused),
+        Attributes::WorkflowExecutionUnpausedEventAttributes(_) => pause::apply_unpaused(state),
         Attributes::MarkerRecordedEventAttributes(_) => {}
         Attributes::WorkflowExecutionStartedEventAttributes(_) => unreachable!("a run starts once"),
         not_built!() => unreachable!("nothing records such an event yet"),

@@ -118,7 +118,7 @@ pub(crate) fn short_name(name: &str, prefix: &str) -> String {
         .collect()
 }
 
-/// Events of what is not built yet: Nexus, pause; and of rejected updates, which leave none. Nothing records them, and a history
+/// Events of what is not built yet: Nexus; and of rejected updates, which leave none. Nothing records them, and a history
 /// that has them is refused.
 macro_rules! not_built {
     () => {
@@ -134,8 +134,6 @@ macro_rules! not_built {
             | Attributes::NexusOperationCancelRequestedEventAttributes(_)
             | Attributes::NexusOperationCancelRequestCompletedEventAttributes(_)
             | Attributes::NexusOperationCancelRequestFailedEventAttributes(_)
-            | Attributes::WorkflowExecutionPausedEventAttributes(_)
-            | Attributes::WorkflowExecutionUnpausedEventAttributes(_)
             | Attributes::WorkflowExecutionTimeSkippingTransitionedEventAttributes(_)
     };
 }

@@ -30,6 +30,8 @@ pub enum Input {
     Signal(Signal),
     RequestCancel(RequestCancel),
     Terminate(Terminate),
+    Pause(PauseRequest),
+    Unpause(PauseRequest),
     /// The run was reset: this one goes on in its place.
     LeaveTo(RunId),
     /// The run is to go, all of it: once it is closed, by force if need be.
@@ -117,6 +119,14 @@ pub struct AdmitUpdate {
     pub first_run_id: Option<RunId>,
     /// The updates that wait already.
     pub waiting: Vec<WaitingUpdate>,
+}
+
+/// Who pauses or unpauses a run, and why.
+#[derive(Debug, Clone)]
+pub struct PauseRequest {
+    pub identity: String,
+    pub reason: String,
+    pub request_id: String,
 }
 
 /// Matching found a worker for the scheduled workflow task.

@@ -35,6 +35,7 @@ mod update;
 mod update_message;
 mod options;
 mod properties;
+mod pause;
 mod close;
 mod next_run;
 mod branch;
@@ -53,11 +54,12 @@ pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
     FailWorkflowTask, Heartbeat, Input, Jitter, Join, KnownNamespaces, OptionsChange, Parent, PauseActivity,
-    RequestCancel, ResetActivity, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef, Terminate,
-    UnpauseActivity, UpdateActivity, UpdateOptions,
+    PauseRequest, RequestCancel, ResetActivity, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef,
+    Terminate, UnpauseActivity, UpdateActivity, UpdateOptions,
 };
 pub use items::Items;
 pub use options::{CompletionCallback, KnownRequest, is_known};
+pub use pause::Pause;
 pub use replay::{ReplayError, replay};
 pub use request_ids::RequestIds;
 pub use reset::{Reapplied, Reset, ResetPoint, reset};

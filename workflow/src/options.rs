@@ -66,6 +66,23 @@ fn updated(event: &HistoryEvent) -> Option<&WorkflowExecutionOptionsUpdatedEvent
     None
 }
 
+/// Whether an event changes the options of a run.
+pub(crate) fn is_change(event: &HistoryEvent) -> bool {
+    updated(event).is_some()
+}
+
+/// Gives a run that was reset what its base was given, unless it knows the request that brought it.
+pub(crate) fn reapply(draft: &mut Draft, event: HistoryEvent) {
+    let request_id = updated(&event).map(|update| update.attached_request_id.as_str()).unwrap_or_default();
+    let mut waiting = draft.waiting().filter_map(updated);
+    let is_waiting = !request_id.is_empty() && waiting.any(|update| update.attached_request_id == request_id);
+    drop(waiting);
+    let Some(what) = event.attributes.clone().filter(|_| !is_waiting && !is_known(&draft.state, request_id)) else {
+        return;
+    };
+    draft.record(Entry { links: event.links, ..what.into() });
+}
+
 fn check_callbacks(draft: &Draft, n_more: usize) -> Result<(), Rejection> {
     let waiting = draft.waiting().filter_map(updated).map(|update| update.attached_completion_callbacks.len());
     let n_present = draft.state.callbacks.len() + waiting.sum::<usize>();

@@ -13,6 +13,7 @@ use crate::child;
 use crate::events::{kind, not_built};
 use crate::external;
 use crate::ids::{EventId, ExecutionKey};
+use crate::pause;
 use crate::start;
 use crate::state::ExecutionState;
 use crate::update;
@@ -102,6 +103,7 @@ fn fits_what(state: &ExecutionState, what: &Attributes) -> Result<(), &'static s
         Attributes::WorkflowTaskScheduledEventAttributes(task) => can_schedule(state, task.attempt),
         Attributes::WorkflowTaskStartedEventAttributes(task) => is_scheduled(state, task.scheduled_event_id),
         Attributes::WorkflowTaskCompletedEventAttributes(task) => is_running(state, task.scheduled_event_id, task.started_event_id),
+        Attributes::WorkflowTaskFailedEventAttributes(task) if task.started_event_id == 0 => is_scheduled(state, task.scheduled_event_id),
         Attributes::WorkflowTaskFailedEventAttributes(task) => is_running(state, task.scheduled_event_id, task.started_event_id),
         Attributes::WorkflowTaskTimedOutEventAttributes(task) if task.started_event_id == 0 => is_scheduled(state, task.scheduled_event_id),
         Attributes::WorkflowTaskTimedOutEventAttributes(task) => is_running(state, task.scheduled_event_id, task.started_event_id),
@@ -140,6 +142,8 @@ fn fits_what(state: &ExecutionState, what: &Attributes) -> Result<(), &'static s
         Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(_) => Ok(()),
         Attributes::UpsertWorkflowSearchAttributesEventAttributes(_) | Attributes::WorkflowPropertiesModifiedEventAttributes(_) => Ok(()),
         Attributes::WorkflowExecutionCanceledEventAttributes(_) | Attributes::WorkflowExecutionTerminatedEventAttributes(_) => Ok(()),
+        Attributes::WorkflowExecutionPausedEventAttributes(_) => pause::fits_paused(state),
+        Attributes::WorkflowExecutionUnpausedEventAttributes(_) => pause::fits_unpaused(state),
         Attributes::WorkflowExecutionStartedEventAttributes(_) => Err("a run starts once"),
         not_built!() => Err("such events are not supported yet"),
     }

@@ -20,6 +20,7 @@ use crate::activity::{self, ActivityProgress};
 use crate::child;
 use crate::draft::{Draft, Entry};
 use crate::ids::{EventId, RunId};
+use crate::options;
 use crate::start::Started;
 use crate::state::ExecutionState;
 use crate::tasks::{TimerTask, TransferTask};
@@ -50,8 +51,8 @@ pub struct Reset {
 pub struct Reapplied {
     signals: bool,
     updates: bool,
-    /// What became of children that the new run has, too.
-    children: bool,
+    /// What became of children that the new run has, too, and how its options changed.
+    rest: bool,
 }
 
 impl Reapplied {
@@ -76,7 +77,7 @@ impl Reapplied {
         Self {
             signals: !excluded.contains(&ResetReapplyExcludeType::Signal),
             updates: !excluded.contains(&ResetReapplyExcludeType::Update),
-            children: !ALL.iter().all(|kind| excluded.contains(kind)),
+            rest: !ALL.iter().all(|kind| excluded.contains(kind)),
         }
     }
 
@@ -85,7 +86,7 @@ impl Reapplied {
         let is_signal = matches!(event.attributes, Some(Attributes::WorkflowExecutionSignaledEventAttributes(_)));
         (self.signals && is_signal)
             || (self.updates && update::is_brought_by(event))
-            || (self.children && child::is_outcome(event))
+            || (self.rest && (child::is_outcome(event) || options::is_change(event)))
     }
 }
 
@@ -208,6 +209,10 @@ fn fail_activities(draft: &mut Draft, reason: &str) {
 fn reapply(draft: &mut Draft, event: HistoryEvent) {
     if child::is_outcome(&event) {
         child::reapply(draft, event);
+        return;
+    }
+    if options::is_change(&event) {
+        options::reapply(draft, event);
         return;
     }
     if update::is_brought_by(&event) {

@@ -282,6 +282,7 @@ pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &Hist
         callbacks: Arc::default(),
         known_requests: Arc::default(),
         reset_points: Arc::new(reset_points(first)),
+        pause: None,
         unrecorded: Unrecorded::default(),
     };
     options::add_callbacks(&mut state, event, "", &first.completion_callbacks);

@@ -14,6 +14,7 @@ use crate::external::ExternalRequest;
 use crate::ids::{EventId, ExecutionKey, RunId};
 use crate::items::Items;
 use crate::options::{CompletionCallback, KnownRequest};
+use crate::pause::Pause;
 use crate::request_ids::RequestIds;
 use crate::reset::ResetPoint;
 use crate::start::Started;
@@ -69,6 +70,8 @@ pub struct ExecutionState {
     pub known_requests: Arc<Vec<KnownRequest>>,
     /// Where the run can be reset to, one for each version of its worker; oldest first.
     pub reset_points: Arc<Vec<ResetPoint>>,
+    /// Set while the run is paused.
+    pub pause: Option<Pause>,
     pub unrecorded: Unrecorded,
 }
 
@@ -200,6 +203,8 @@ impl ExecutionState {
                 assert_eq!(scheduled.attempt, 1, "I25 a speculative task is a first attempt");
             }
         }
+        let waits = matches!(self.workflow_task, WorkflowTask::Scheduled(_));
+        assert!(!waits || self.pause.is_none(), "I35 no workflow task of a paused run waits for a worker");
         if let WorkflowTask::Running(scheduled, running) = &self.workflow_task {
             assert!(scheduled.event_id < running.event_id, "I10 a task is scheduled before it is started");
             if !scheduled.is_recorded() {

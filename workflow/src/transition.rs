@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 use crate::timer::Timer;
 use crate::update::Update;
 use crate::{
-    activity_attempt, activity_operation, child, close, external, options, reset, signal, timer, update,
+    activity_attempt, activity_operation, child, close, external, options, pause, reset, signal, timer, update,
     workflow_task_attempt,
 };
 
@@ -340,6 +340,8 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
         Input::RequestCancel(request) => close::request_cancel(&mut draft, request)?,
         Input::Due(task) => due(&mut draft, task),
         Input::Terminate(request) => close::terminate(&mut draft, request)?,
+        Input::Pause(request) => pause::pause(&mut draft, request)?,
+        Input::Unpause(request) => pause::unpause(&mut draft, request)?,
         Input::LeaveTo(run_id) => reset::leave_to(&mut draft, run_id),
         Input::Delete => close::delete(&mut draft),
         Input::AdmitUpdate(input) => update::admit(&mut draft, &input)?,
@@ -388,6 +390,8 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
         Input::AdmitUpdate(_) => Ok(()),
         Input::CompleteWorkflowTask(_) => Err(Rejection::WorkflowTaskNotFound),
         Input::Terminate(_)
+        | Input::Pause(_)
+        | Input::Unpause(_)
         | Input::StartWorkflowTask(_)
         | Input::FailWorkflowTask(_)
         | Input::StartActivity(_)

@@ -87,6 +87,10 @@ pub(crate) fn admit(draft: &mut Draft, input: &AdmitUpdate) -> Result<Outcome, R
     if !draft.state.is_running() {
         return if is_known { Ok(Outcome::Unchanged(Reply::Done)) } else { Err(Rejection::ExecutionClosed) };
     }
+    if draft.state.paused().is_some() {
+        let message = "Workflow is paused. Cannot update the workflow.";
+        return Err(Rejection::FailedPrecondition(message.to_owned()));
+    }
     if draft.state.workflow_task_attempt >= FAILING_ATTEMPT {
         let message = "Unable to perform workflow execution update due to Workflow Task in failed state.";
         return Err(Rejection::WorkflowNotReady(message.to_owned()));

@@ -16,6 +16,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::TaskRef;
+use crate::pause;
 use crate::reset;
 use crate::retry;
 use crate::speculative;
@@ -138,9 +139,9 @@ pub(crate) fn find_running(state: &ExecutionState, task: TaskRef) -> Result<(Sch
     if is_it { Ok((scheduled.clone(), running.clone())) } else { Err(Rejection::WorkflowTaskNotFound) }
 }
 
-/// Sees to it that a workflow task is pending, and on its way to a worker.
+/// Sees to it that a workflow task is pending, and on its way to a worker; unless the run is paused.
 pub(crate) fn ensure(draft: &mut Draft) {
-    if draft.state.workflow_task == WorkflowTask::None {
+    if draft.state.workflow_task == WorkflowTask::None && !pause::is_paused(draft) {
         schedule_and_dispatch(draft, draft.now());
     }
 }
@@ -357,6 +358,7 @@ pub(crate) fn time_out_scheduled(draft: &mut Draft) {
 pub(crate) fn force_close(draft: &mut Draft) {
     fail_running(draft, TaskFailure::forced());
     ensure(draft);
+    draft.flush();
     assert!(!draft.has_waiting(), "what waited is recorded");
 }
 
@@ -511,10 +513,16 @@ pub(crate) fn apply_completed(
 }
 
 pub(crate) fn apply_failed(state: &mut ExecutionState, event: &HistoryEvent, task: &WorkflowTaskFailedEventAttributes) {
-    assert!(state.workflow_task.is_running(), "only a task in flight fails");
+    let was_started = state.workflow_task.is_running();
+    assert_eq!(was_started, task.started_event_id != 0, "a task fails at a worker, or is taken back from a queue");
+    assert_ne!(state.workflow_task, WorkflowTask::None, "only a pending task fails");
     state.workflow_task = WorkflowTask::None;
-    let starts_over =
-        matches!(task.cause(), WorkflowTaskFailedCause::ResetWorkflow | WorkflowTaskFailedCause::FailoverCloseCommand);
+    let starts_over = matches!(
+        task.cause(),
+        WorkflowTaskFailedCause::ResetWorkflow
+            | WorkflowTaskFailedCause::FailoverCloseCommand
+            | WorkflowTaskFailedCause::WorkflowPauseRequestedBeforeTaskStarted
+    );
     state.workflow_task_attempt = if starts_over { 1 } else { state.workflow_task_attempt.saturating_add(1) };
     state.unrecorded.is_closing = false;
     if !task.new_run_id.is_empty() {

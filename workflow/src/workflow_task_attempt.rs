@@ -12,6 +12,7 @@ use crate::draft::Draft;
 use crate::events::{kind, short_name};
 use crate::ids::EventId;
 use crate::input::{CompleteWorkflowTask, FailWorkflowTask, StartWorkflowTask};
+use crate::pause;
 use crate::speculative;
 use crate::state::ExecutionState;
 use crate::tasks::TimerTask;
@@ -65,6 +66,10 @@ pub(crate) fn complete(
     facts: &Facts,
 ) -> Result<Box<Transition>, Rejection> {
     let (scheduled, _) = find_running(state, input.task)?;
+    if input.force_new_task && state.paused().is_some() {
+        let message = "Workflow is paused and force create new workflow task is not allowed.";
+        return Err(Rejection::FailedPrecondition(message.to_owned()));
+    }
     commands::check_sequence(&input.commands).map_err(Rejection::InvalidArgument)?;
     update_message::check(&input.messages).map_err(Rejection::InvalidArgument)?;
     let sent: Vec<WaitingUpdate> = input.updates.iter().filter(|update| update.is_sent).cloned().collect();
@@ -129,7 +134,8 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
     }
     let needs_task = input.force_new_task || completion.has_news || completion.canceled_unstarted;
     let has_updates = !completion.answers.waiting().is_empty();
-    if !draft.state.is_running() || !(needs_task || has_updates) {
+    let may_have_task = draft.state.is_running() && !pause::is_paused(draft);
+    if !may_have_task || !(needs_task || has_updates) {
         return Ok(Reply::WorkflowTaskCompleted { new_task: None, reset_to, activities });
     }
     if !input.return_new_task {
@@ -236,7 +242,8 @@ pub(crate) fn time_out_sticky(draft: &mut Draft, scheduled_event_id: EventId, at
 
 /// The first workflow task was put off until now, or waited for the parent to know of its child.
 pub(crate) fn begin(draft: &mut Draft) -> Outcome {
-    if draft.state.had_workflow_task() && !draft.state.workflow_task.is_speculative() {
+    let had_task = draft.state.had_workflow_task() && !draft.state.workflow_task.is_speculative();
+    if had_task || pause::is_paused(draft) {
         return Outcome::Unchanged(Reply::Done);
     }
     begin_or_wait(draft);

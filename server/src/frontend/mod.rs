@@ -5,6 +5,7 @@ mod call;
 mod entry;
 mod start;
 mod signal;
+mod pause;
 mod query;
 mod update;
 mod poll;

@@ -10,8 +10,8 @@ use tonic::{Request, Response, Status, async_trait};
 use super::call::answer;
 use super::polls::OutstandingPolls;
 use super::{
-    activity_operations, cluster, describe, history, namespace, poll, query, respond, respond_by_id, signal, start,
-    update,
+    activity_operations, cluster, describe, history, namespace, pause, poll, query, respond, respond_by_id, signal,
+    start, update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -110,6 +110,20 @@ impl WorkflowService for Frontend {
         request: Request<TerminateWorkflowExecutionRequest>,
     ) -> Answer<TerminateWorkflowExecutionResponse> {
         answer("TerminateWorkflowExecution", signal::terminate(self, request.into())).await
+    }
+
+    async fn pause_workflow_execution(
+        &self,
+        request: Request<PauseWorkflowExecutionRequest>,
+    ) -> Answer<PauseWorkflowExecutionResponse> {
+        answer("PauseWorkflowExecution", pause::pause(self, request.into())).await
+    }
+
+    async fn unpause_workflow_execution(
+        &self,
+        request: Request<UnpauseWorkflowExecutionRequest>,
+    ) -> Answer<UnpauseWorkflowExecutionResponse> {
+        answer("UnpauseWorkflowExecution", pause::unpause(self, request.into())).await
     }
 
     async fn reset_workflow_execution(

@@ -15,10 +15,13 @@ use proto::temporal::api::workflow::v1::pending_activity_info::PauseInfo;
 use proto::temporal::api::workflow::v1::pending_activity_info::pause_info::{Manual, PausedBy};
 use proto::temporal::api::workflow::v1::{
     CallbackInfo, PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, RequestIdInfo, ResetPoints,
-    WorkflowExecutionConfig, WorkflowExecutionExtendedInfo, WorkflowExecutionInfo, callback_info,
+    WorkflowExecutionConfig, WorkflowExecutionExtendedInfo, WorkflowExecutionInfo, WorkflowExecutionPauseInfo,
+    callback_info,
 };
 use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
-use workflow::{Activity, Child, CompletionCallback, EventId, ExecutionState, RunId, Status, Timestamp, WorkflowTask};
+use workflow::{
+    Activity, Child, CompletionCallback, EventId, ExecutionState, Pause, RunId, Status, Timestamp, WorkflowTask,
+};
 
 pub(crate) fn describe(
     state: &ExecutionState,
@@ -44,6 +47,7 @@ pub(crate) fn describe(
             original_start_time: Some(started.started_at.into()),
             cancel_requested: state.cancel_requested.is_some(),
             request_id_infos: request_ids(state),
+            pause_info: state.paused().map(pause_info),
             last_reset_time: started.reset_at.map(Into::into),
             reset_run_id: state.unrecorded.reset_run_id.map(|run_id| run_id.to_string()).unwrap_or_default(),
             ..Default::default()
@@ -51,6 +55,10 @@ pub(crate) fn describe(
         callbacks: state.callbacks.iter().map(callback).collect(),
         ..Default::default()
     }
+}
+
+fn pause_info(pause: Pause) -> WorkflowExecutionPauseInfo {
+    WorkflowExecutionPauseInfo { paused_time: Some(pause.at.into()), identity: pause.identity, reason: pause.reason }
 }
 
 /// The run's own start, and the starts that joined it.
@@ -98,7 +106,7 @@ fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
         start_time: Some(started.began_at().into()),
         close_time: state.closed.as_ref().map(|closed| closed.at.into()),
         execution_duration: state.closed.as_ref().map(|closed| proto_duration(closed.at.since(executes_at))),
-        status: public_status(state.status).into(),
+        status: shown_status(state).into(),
         history_length: state.next_event_id.0 - EventId::FIRST.0,
         parent_namespace_id: parent.map(|parent| parent.namespace_id.to_string()).unwrap_or_default(),
         parent_execution: parent.map(|parent| parent.execution.clone()),
@@ -215,6 +223,14 @@ fn pending_workflow_task(task: &WorkflowTask) -> Option<PendingWorkflowTaskInfo>
         started_time: running.map(|running| running.at.into()),
         attempt: scheduled.attempt,
     })
+}
+
+/// A paused run is open, but says so by a status of its own.
+pub(crate) fn shown_status(state: &ExecutionState) -> WorkflowExecutionStatus {
+    match state.paused() {
+        Some(_) if state.is_running() => WorkflowExecutionStatus::Paused,
+        Some(_) | None => public_status(state.status),
+    }
 }
 
 pub(crate) fn public_status(status: Status) -> WorkflowExecutionStatus {

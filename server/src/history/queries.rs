@@ -12,7 +12,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 use tokio::time::Instant;
 use workflow::{EventId, ExecutionKey, ExecutionState, Input, Rejection, Status, Sticky, WorkflowTask};
 
-use super::describe::{normal_queue, proto_duration, public_status};
+use super::describe::{normal_queue, proto_duration, shown_status};
 use super::query_buffer::{Answer, BufferedQuery, QueryBuffer, TaskAttempt};
 use super::shard::Shard;
 use super::transact::TransactError;
@@ -86,12 +86,12 @@ impl Shard {
                 }
                 Ok(Route::Direct | Route::Rejected) | Err(_) => None,
             };
-            (state.status, route, buffered, execution.submitted)
+            (shown_status(&state), route, buffered, execution.submitted)
         };
         self.slots.touch(key, &slot);
         self.committer.confirmed_lately(submitted).await.map_err(TransactError::from)?;
         if route? == Route::Rejected {
-            let query_rejected = Some(QueryRejected { status: public_status(status).into() });
+            let query_rejected = Some(QueryRejected { status: status.into() });
             return Ok(public::QueryWorkflowResponse { query_rejected, ..Default::default() });
         }
         if let Some(buffered) = buffered
@@ -108,7 +108,7 @@ impl Shard {
             QueryRejectCondition::NotOpen => !state.is_running(),
             QueryRejectCondition::NotCompletedCleanly => !state.is_running() && state.status != Status::Completed,
         };
-        if is_rejected {
+        if is_rejected || (state.is_running() && state.paused().is_some()) {
             return Ok(Route::Rejected);
         }
         check_was_begun(state)?;

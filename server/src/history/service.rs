@@ -11,8 +11,8 @@ use proto::temporal::api::workflowservice::v1 as public;
 use tokio::time::Instant;
 use uuid::Uuid;
 use workflow::{
-    EventId, ExecutionKey, Input, NamespaceId, Parent, Reapplied, Rejection, Reply, RequestCancel, RunId, Sender,
-    Signal, Start, Terminate,
+    EventId, ExecutionKey, Input, NamespaceId, Parent, PauseRequest, Reapplied, Rejection, Reply, RequestCancel, RunId,
+    Sender, Signal, Start, Terminate,
 };
 
 use super::cache::HotExecutions;
@@ -178,6 +178,30 @@ impl Service {
         });
         self.transact(&target, input).await?;
         Ok(public::TerminateWorkflowExecutionResponse::default())
+    }
+
+    pub async fn pause_workflow_execution(
+        &self,
+        request: request::PauseWorkflowExecutionRequest,
+    ) -> Result<public::PauseWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: request.run_id };
+        let (identity, reason, request_id) = (request.identity, request.reason, request.request_id);
+        let input = Input::Pause(PauseRequest { identity, reason, request_id });
+        self.transact(&Target::new(namespace_id, Some(execution))?, input).await?;
+        Ok(public::PauseWorkflowExecutionResponse {})
+    }
+
+    pub async fn unpause_workflow_execution(
+        &self,
+        request: request::UnpauseWorkflowExecutionRequest,
+    ) -> Result<public::UnpauseWorkflowExecutionResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: request.run_id };
+        let (identity, reason, request_id) = (request.identity, request.reason, request.request_id);
+        let input = Input::Unpause(PauseRequest { identity, reason, request_id });
+        self.transact(&Target::new(namespace_id, Some(execution))?, input).await?;
+        Ok(public::UnpauseWorkflowExecutionResponse {})
     }
 
     pub async fn reset_workflow_execution(

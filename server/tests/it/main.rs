@@ -15,5 +15,6 @@ mod eager;
 mod task_failures;
 mod history_polls;
 mod reset;
+mod pause;
 mod simulation;
 mod updates;

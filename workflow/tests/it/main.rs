@@ -18,6 +18,7 @@ mod external;
 mod next_run;
 mod properties;
 mod options;
+mod pause;
 mod replay;
 mod reset;
 mod signal;

@@ -15,9 +15,9 @@ use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 use workflow::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, EventId, FailActivity,
-    FailWorkflowTask, Heartbeat, Input, Jitter, Join, Limits, OptionsChange, PauseActivity, RequestCancel,
-    ResetActivity, RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask, UnpauseActivity,
-    UpdateActivity, UpdateOptions, WorkflowTask,
+    FailWorkflowTask, Heartbeat, Input, Jitter, Join, Limits, OptionsChange, PauseActivity, PauseRequest,
+    RequestCancel, ResetActivity, RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask,
+    UnpauseActivity, UpdateActivity, UpdateOptions, WorkflowTask,
 };
 
 use crate::answers::{acceptance, protocol_message, rejection, response, update_request};
@@ -61,7 +61,9 @@ fn replay_gives_the_state_again_on_random_walks() {
 }
 
 /// Every event that the core records, save those that only a command with properties makes.
-const RECORDED: [&str; 39] = [
+const RECORDED: [&str; 41] = [
+    "WorkflowExecutionPaused",
+    "WorkflowExecutionUnpaused",
     "WorkflowExecutionStarted",
     "WorkflowExecutionCompleted",
     "WorkflowExecutionFailed",
@@ -204,12 +206,20 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         18 if chance(random, 8) => terminate(),
         18 if chance(random, 8) => Input::Delete,
         18 if chance(random, 8) => Input::LeaveTo(run.facts.new_run_id),
+        18 if run.state.paused().is_some() || chance(random, 4) => pause_or_unpause(random, run),
         18 if chance(random, 2) => join_or_update(random),
         18 => Input::ResetSticky,
         19 => others::any_answer(random, run),
         21..=23 => admit_update(random, run),
         _ => request_cancel(random),
     }
+}
+
+/// Mostly what can be; a walk that stays paused would see little.
+fn pause_or_unpause(random: &mut SmallRng, run: &Run) -> Input {
+    let (identity, reason) = ("operator".to_owned(), "deploying".to_owned());
+    let request = PauseRequest { identity, reason, request_id: if chance(random, 2) { "p" } else { "" }.to_owned() };
+    if run.state.paused().is_some() != chance(random, 5) { Input::Unpause(request) } else { Input::Pause(request) }
 }
 
 fn chance(random: &mut SmallRng, of: u32) -> bool {

@@ -7,8 +7,8 @@ use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
     Activity, Child, Closed, CompletionCallback, CurrentRun, EventId, ExecutionKey, ExecutionState, ExternalRequest,
-    Items, KnownRequest, RequestIds, ResetPoint, RunId, Running, Scheduled, Started, Status, Sticky, Timer, Timestamp,
-    Unrecorded, Update, WorkflowTask,
+    Items, KnownRequest, Pause, RequestIds, ResetPoint, RunId, Running, Scheduled, Started, Status, Sticky, Timer,
+    Timestamp, Unrecorded, Update, WorkflowTask,
 };
 
 use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
@@ -57,6 +57,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         callbacks,
         known_requests,
         reset_points,
+        pause,
         unrecorded:
             Unrecorded {
                 db_record_version: _, // the row's version
@@ -93,6 +94,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         callbacks: callbacks.iter().map(encode_callback).collect(),
         known_requests: known_requests.iter().map(encode_known_request).collect(),
         reset_points: reset_points.iter().map(encode_reset_point).collect(),
+        paused: pause.as_ref().map(encode_pause),
         reset_run_id: reset_run_id.map(|run| uuid_bytes(run.0)).unwrap_or_default(),
         ..Default::default()
     }
@@ -141,6 +143,7 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
         callbacks: Arc::new(run.callbacks.into_iter().map(decode_callback).collect::<Decoded<_>>()?),
         known_requests: Arc::new(run.known_requests.into_iter().map(decode_known_request).collect()),
         reset_points: Arc::new(run.reset_points.into_iter().map(decode_reset_point).collect::<Decoded<_>>()?),
+        pause: run.paused.map(decode_pause),
         unrecorded: Unrecorded {
             db_record_version: version,
             last_txn_id: run.last_txn_id,
@@ -267,6 +270,17 @@ fn decode_closed(closed: record::Closed) -> Decoded<Closed> {
         at: Timestamp(closed.at),
         new_run_id: optional_uuid(&closed.new_run_id, "new_run_id")?.map(RunId),
     })
+}
+
+fn encode_pause(pause: &Pause) -> record::Paused {
+    let Pause { at, identity, reason, request_id } = pause;
+    let (identity, reason, request_id) = (identity.clone(), reason.clone(), request_id.clone());
+    record::Paused { at: at.0, identity, reason, request_id }
+}
+
+fn decode_pause(paused: record::Paused) -> Pause {
+    let record::Paused { at, identity, reason, request_id } = paused;
+    Pause { at: Timestamp(at), identity, reason, request_id }
 }
 
 fn encode_reset_point(point: &ResetPoint) -> record::ResetPoint {

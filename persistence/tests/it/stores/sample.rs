@@ -16,7 +16,7 @@ use uuid::Uuid;
 use workflow::{
     Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Branch, BranchRange, Child,
     ChildStart, Closed, CompletionCallback, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items,
-    KnownRequest, NamespaceId, Parent, RecordedAt, RequestIds, ResetPoint, RunId, Running, Scheduled, Started,
+    KnownRequest, NamespaceId, Parent, Pause, RecordedAt, RequestIds, ResetPoint, RunId, Running, Scheduled, Started,
     StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, Update, VersionHistoryItem, WorkflowTask,
 };
 
@@ -90,6 +90,7 @@ impl Sampler {
                 event_id: s.event_id(),
             })),
             reset_points: Arc::new(self.several(Self::reset_point)),
+            pause: self.maybe(|s| Pause { at: s.moment(), identity: s.text(), reason: s.text(), request_id: s.text() }),
             unrecorded: Unrecorded {
                 db_record_version: 1,
                 last_txn_id: self.number(),
