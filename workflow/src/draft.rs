@@ -14,7 +14,7 @@ use crate::apply::apply;
 use crate::branch::Branch;
 use crate::child;
 use crate::close;
-use crate::events::{comes_last, kind};
+use crate::events::{comes_last, kind, may_be_ignored};
 use crate::ids::{EventId, ExecutionKey};
 use crate::speculative;
 use crate::start;
@@ -278,7 +278,7 @@ fn event(entry: Entry, id: EventId, now: Timestamp, version: i64) -> HistoryEven
         version,
         // The committer hands it out, in commit order.
         task_id: 0,
-        worker_may_ignore: matches!(entry.what, Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(_)),
+        worker_may_ignore: may_be_ignored(&entry.what),
         user_metadata: entry.annotation.user_metadata,
         links: entry.links,
         principal: None,

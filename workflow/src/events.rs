@@ -106,6 +106,16 @@ pub(crate) fn comes_last(event_type: EventType) -> bool {
     )
 }
 
+/// A worker that does not know such an event goes on without it: it changes nothing for the workflow's code.
+pub(crate) fn may_be_ignored(what: &Attributes) -> bool {
+    matches!(
+        what,
+        Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(_)
+            | Attributes::WorkflowExecutionPausedEventAttributes(_)
+            | Attributes::WorkflowExecutionUnpausedEventAttributes(_)
+    )
+}
+
 /// Short names, as the reference writes a value of an enum in its messages: `WORKFLOW_TASK_FAILED_CAUSE_BAD_BINARY` is
 /// `BadBinary`.
 pub(crate) fn short_name(name: &str, prefix: &str) -> String {

@@ -19,10 +19,14 @@ pub(super) async fn workflow_task_completed(
     let checked = worker::workflow_task_completed(call.request)?;
     let ask =
         request::RespondWorkflowTaskCompletedRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
-    patiently(&frontend.env, call.deadline, || async {
+    let mut answer = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.respond_workflow_task_completed(ask.clone()).await
     })
-    .await
+    .await?;
+    for activity in &mut answer.activity_tasks {
+        activity.workflow_namespace.clone_from(&namespace.name);
+    }
+    Ok(answer)
 }
 
 pub(super) async fn workflow_task_failed(

@@ -4,7 +4,7 @@ use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use workflow::{Input, PauseRequest, Rejection, Reply, TransferTask, WorkflowTask};
 
-use crate::run::{Run, SECOND, failure, schedule_activity, start_timer};
+use crate::run::{Run, SECOND, failure, name, schedule_activity, start_timer};
 
 fn request(request_id: &str) -> PauseRequest {
     PauseRequest { identity: "operator".into(), reason: "deploying".into(), request_id: request_id.into() }
@@ -111,4 +111,14 @@ fn a_run_is_paused_once_and_unpaused_once() {
     assert_eq!(run.input(Input::Unpause(request(""))).unwrap_err(), not_paused);
     run.terminate().unwrap();
     assert_eq!(run.input(Input::Pause(request("r"))).unwrap_err(), Rejection::ExecutionClosed);
+}
+
+#[test]
+fn workers_that_do_not_know_a_pause_may_ignore_it() {
+    let mut run = Run::idle();
+    pause(&mut run);
+    unpause(&mut run);
+    let events: Vec<(String, bool)> = run.events().map(|event| (name(event), event.worker_may_ignore)).collect();
+    let ignored: Vec<&str> = events.iter().filter(|(_, ignored)| *ignored).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(ignored, ["WorkflowExecutionPaused", "WorkflowExecutionUnpaused"]);
 }
