@@ -35,6 +35,8 @@ fn what_comes_while_a_run_is_paused_is_recorded_and_told_afterwards() {
     assert_eq!(run.state.workflow_task, WorkflowTask::None);
     unpause(&mut run);
     assert_eq!(run.history_from(9), ["WorkflowExecutionUnpaused", "WorkflowTaskScheduled"]);
+    let ignored: Vec<i64> = run.events().filter(|event| event.worker_may_ignore).map(|event| event.event_id).collect();
+    assert_eq!(ignored, [6, 9], "workers that do not know them");
     let Attributes::WorkflowExecutionPausedEventAttributes(paused) = run.event(6) else { panic!("not paused") };
     assert_eq!((paused.identity.as_str(), paused.reason.as_str()), ("operator", "deploying"));
 }
