@@ -36,9 +36,11 @@ REASONS: dict[str, tuple[str, ...]] = {
         "activity_options_changed",
     ),
     "history is read without the workflow task that was tried again and is not yet written": ("query_when_task_fails",),
-    "an activity that is started eagerly has no namespace, and no request id of its own": ("activity_eager",),
+    "an activity that is started eagerly has no request id of its own": ("activity_eager",),
     "a signal with start does not end the start delay of the run that it finds": ("signal_with_start_delayed",),
-    "runs cannot be paused": ("workflow_paused", "workflow_paused_then_ended", "workflow_paused_with_task_in_flight"),
+    "a run without a timeout is described without the moment at which it expires; the reference tells the year one": (
+        "workflow_paused",
+    ),
     "a reset that is repeated finds the run that it made; the reference makes another": ("reset_same_request",),
     "a workflow task that was written after it had started names its worker; the reference does not": (
         "update_of_terminated",
