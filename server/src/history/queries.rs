@@ -141,6 +141,10 @@ impl Shard {
             changed.as_mut().enable();
             let state = self.read(key).await?;
             if has_nothing_under_way(&state) && !buffer.is_answering() {
+                // Whatever the last workflow task answered was sent before it ceased to be answering.
+                if let Ok(answer) = query.answer.try_recv() {
+                    return Ok(Waited::Answered(answer));
+                }
                 check_was_begun(&state)?;
                 return Ok(Waited::Released);
             }

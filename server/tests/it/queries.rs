@@ -22,33 +22,24 @@ type Answer = Result<public::QueryWorkflowResponse, Status>;
 /// More than one event of 2 MiB.
 const TOO_LARGE: usize = (2 << 20) + 1;
 
-/// Comes again while a probe has the place in the buffer.
 fn asked(run: &ByHand) -> JoinHandle<Answer> {
     let run = run.clone();
-    tokio::spawn(async move {
-        loop {
-            match run.query("state").await {
-                Err(status) if status.code() == Code::ResourceExhausted => tokio::task::yield_now().await,
-                answer => return answer,
-            }
-        }
-    })
+    tokio::spawn(async move { run.query("state").await })
 }
 
-/// Waits until the query is in the buffer: another one finds it full. That one waits long enough to be answered by the
-/// server, should it have been the quicker one: a probe that is only given up by its client may linger.
-async fn is_buffered(run: &ByHand) {
+/// A query that is in the buffer: of two that are asked at once the other one finds no place there.
+async fn buffered(run: &ByHand) -> JoinHandle<Answer> {
     let full = "consistent query buffer is full, this may be caused by too many queries and workflow not able to \
                 process query fast enough";
-    loop {
-        let answer = run.query_within(Duration::from_secs(3), "probe").await;
-        let status = answer.expect_err("a task is under way");
-        if status.code() == Code::ResourceExhausted {
-            assert_eq!(status.message(), full);
-            assert!(detail::<ResourceExhaustedFailure>(&status).is_some());
-            return;
-        }
-    }
+    let (mut one, mut other) = (asked(run), asked(run));
+    let (refusal, waiting) = tokio::select! {
+        refusal = &mut one => (refusal, other),
+        refusal = &mut other => (refusal, one),
+    };
+    let status = refusal.unwrap().expect_err("a task is under way");
+    assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, full));
+    assert!(detail::<ResourceExhaustedFailure>(&status).is_some());
+    waiting
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,8 +71,7 @@ async fn a_query_rides_with_the_workflow_task_that_has_the_events_before_it() {
     let run = ByHand::new(&given, "rides");
     run.begin().await;
     run.signal("before").await;
-    let query = asked(&run);
-    is_buffered(&run).await;
+    let query = buffered(&run).await;
     let task = run.poll().await;
     assert!(task.query.is_none(), "a workflow task");
     assert_eq!(task.queries.values().map(|query| query.query_type.as_str()).collect::<Vec<_>>(), ["state"]);
@@ -98,8 +88,7 @@ async fn a_query_does_not_ride_with_a_task_that_lacks_a_signal_before_it() {
     run.signal("first").await;
     let started = run.poll().await;
     run.signal("second").await;
-    let query = asked(&run);
-    is_buffered(&run).await;
+    let query = buffered(&run).await;
     run.complete(started.task_token, Vec::new()).await;
     let next = run.poll().await;
     assert_eq!(next.queries.len(), 1, "it rides with the task that has the second signal");
@@ -115,8 +104,7 @@ async fn a_query_goes_directly_once_no_task_is_under_way_any_more() {
     run.begin().await;
     run.signal("wake").await;
     let started = run.poll().await;
-    let query = asked(&run);
-    is_buffered(&run).await;
+    let query = buffered(&run).await;
     run.complete(started.task_token, Vec::new()).await;
     let task = run.poll().await;
     assert_eq!(task.query.map(|query| query.query_type), Some("state".into()));
@@ -134,8 +122,7 @@ async fn a_query_survives_the_end_of_its_run() {
         run.signal("wake").await;
     }
     // Answered by the very task that closes the run.
-    let query = asked(&closing);
-    is_buffered(&closing).await;
+    let query = buffered(&closing).await;
     let task = closing.poll().await;
     let request = public::RespondWorkflowTaskCompletedRequest {
         commands: vec![complete_workflow()],
@@ -145,8 +132,7 @@ async fn a_query_survives_the_end_of_its_run() {
     closing.respond(request).await.unwrap();
     assert_eq!(query.await.unwrap().unwrap().query_result, Some(text("last words")));
     // Or by another worker, if the task it waited for will never be.
-    let query = asked(&dying);
-    is_buffered(&dying).await;
+    let query = buffered(&dying).await;
     dying.terminate().await;
     let task = dying.poll().await;
     assert!(task.query.is_some());
@@ -200,8 +186,7 @@ async fn a_failed_query_brings_the_failure_of_the_workflow() {
     assert_eq!(detail::<QueryFailedFailure>(&status).unwrap().failure.as_ref(), Some(&failure));
 
     run.signal("wake").await;
-    let query = asked(&run);
-    is_buffered(&run).await;
+    let query = buffered(&run).await;
     let task = run.poll().await;
     let result = WorkflowQueryResult {
         result_type: QueryResultType::Failed.into(),
@@ -226,8 +211,7 @@ async fn an_answer_that_is_too_large_fails_its_query() {
     run.answer(run.poll().await.task_token, text(&large)).await.unwrap();
     refused(query.await.unwrap(), Code::InvalidArgument, "Blob data size exceeds limit.");
     run.signal("wake").await;
-    let query = asked(&run);
-    is_buffered(&run).await;
+    let query = buffered(&run).await;
     let task = run.poll().await;
     run.complete_with(task.task_token, answers(task.queries, &large)).await;
     refused(query.await.unwrap(), Code::InvalidArgument, "Blob data size exceeds limit.");
@@ -292,8 +276,7 @@ async fn a_query_waits_for_the_first_task_and_not_for_one_that_comes_too_late() 
     let given = a_node().await;
     let run = ByHand::new(&given, "first");
     run.start().await;
-    let query = asked(&run);
-    is_buffered(&run).await;
+    let query = buffered(&run).await;
     let task = run.poll().await;
     run.complete_with(task.task_token, answers(task.queries, "born")).await;
     assert_eq!(query.await.unwrap().unwrap().query_result, Some(text("born")));
