@@ -36,7 +36,7 @@ async fn buffered(run: &ByHand) -> JoinHandle<Answer> {
         refusal = &mut one => (refusal, other),
         refusal = &mut other => (refusal, one),
     };
-    let status = refusal.unwrap().expect_err("a task is under way");
+    let status = refusal.expect("a query does not panic").expect_err("a task is under way");
     assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, full));
     assert!(detail::<ResourceExhaustedFailure>(&status).is_some());
     waiting
