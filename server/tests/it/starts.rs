@@ -75,11 +75,6 @@ const CONFLICT: [WorkflowIdConflictPolicy; 3] = [
     WorkflowIdConflictPolicy::TerminateExisting,
 ];
 
-/// Longer than the least time between two starts of one id.
-async fn let_time_pass() {
-    tokio::time::sleep(std::time::Duration::from_millis(1050)).await;
-}
-
 #[tokio::test]
 async fn a_start_beside_an_open_run_follows_the_conflict_policy() {
     let given = a_node().await;
@@ -90,7 +85,6 @@ async fn a_start_beside_an_open_run_follows_the_conflict_policy() {
             firsts.push((run.start().await, run, reuse, conflict));
         }
     }
-    let_time_pass().await;
     for (first, run, reuse, conflict) in firsts {
         let second = start(&given, with_policies(&run, reuse, conflict)).await;
         let expected = match (reuse, conflict) {
@@ -121,7 +115,6 @@ async fn a_start_after_a_closed_run_follows_the_reuse_policy() {
             firsts.push((first, run, reuse, is_failure));
         }
     }
-    let_time_pass().await;
     for (first, run, reuse, is_failure) in firsts {
         for conflict in [WorkflowIdConflictPolicy::UseExisting, WorkflowIdConflictPolicy::Fail] {
             let second = start(&given, with_policies(&run, reuse, conflict)).await;
