@@ -74,7 +74,7 @@ pub struct Limits {
     pub task_heartbeat_timeout: Duration,
     /// Added at most to the timeout of a workflow task that fails again and again.
     pub task_retry_interval_max: Duration,
-    /// From the start of a run to that of the one that continues it.
+    /// Between the beginnings of two runs of which one follows the other.
     pub start_interval_min: Duration,
     /// Of a failure that is kept for the next attempt of an activity.
     pub activity_failure_size: usize,
