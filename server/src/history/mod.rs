@@ -9,6 +9,7 @@ mod cache;
 mod transact;
 mod warnings;
 mod start;
+mod start_requests;
 mod delete;
 mod reset;
 mod updates;

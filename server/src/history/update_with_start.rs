@@ -11,9 +11,10 @@ use proto::temporal::api::workflowservice::v1::execute_multi_operation_response:
 use workflow::{AdmitUpdate, CurrentRun, Rejection};
 
 use super::links::LinkedRun;
-use super::service::{FOLLOWED_RUNS_MAX, Service, namespace_id, start_request, start_response};
+use super::service::{FOLLOWED_RUNS_MAX, Service, namespace_id};
 use super::shard::Shard;
 use super::start::{Joined, StartRequest, StartedRun};
+use super::start_requests::{start_request, start_response};
 use super::transact::TransactError;
 use super::update::{Reached, Waiter, response, stage_of};
 use super::updates::{Abort, Found};
