@@ -12,6 +12,7 @@ pub mod namespaces;
 pub mod cluster;
 pub mod queues;
 pub mod nexus;
+pub mod visibility;
 mod rows;
 
 /// All stores of one engine. Cheap to clone: each holds the engine and nothing else.

@@ -1,0 +1,3 @@
+//! Search attributes: what runs can be searched by. Every service knows them, none owns them.
+
+pub mod attribute;

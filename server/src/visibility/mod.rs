@@ -1,0 +1,3 @@
+//! Lists and counts: the query language, and who answers it.
+
+pub mod query;

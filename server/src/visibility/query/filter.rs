@@ -1,0 +1,127 @@
+//! A query as the planner and the evaluator see it: typed, and without negations but in the tests themselves.
+//!
+//! What the types do not say, the parser keeps: a test's values are of the attribute's type, save that a keyword list is
+//! tested with single keywords; a condition is one that the type allows; a connective has two terms or more, and none
+//! of its own kind.
+
+use persistence::stores::visibility::value::Value;
+
+use crate::search_attributes::attribute::Attribute;
+
+/// A list's or a count's query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// Nothing if every run is wanted. A query that does not name `TemporalNamespaceDivision` has the test that it is
+    /// not set among its terms: the runs of schedules and batches stay hidden.
+    pub filter: Option<Filter>,
+    /// Empty for the usual order: the latest closed first, open runs before all closed ones; then the latest started.
+    pub order_by: Vec<OrderBy>,
+    /// Counts only.
+    pub group_by: Option<Attribute>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    And(Vec<Filter>),
+    Or(Vec<Filter>),
+    Test(Test),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    pub attribute: Attribute,
+    pub condition: Condition,
+}
+
+/// No condition holds for an attribute that is not set, but `IsNull`, and `NotEqual` and `NotIn` where they are asked of
+/// a text or a keyword list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Of a text: it has any of the value's phrases. Of a keyword list: the keyword is in it.
+    Equal(Value),
+    NotEqual(Value),
+    Less(Value),
+    LessOrEqual(Value),
+    Greater(Value),
+    GreaterOrEqual(Value),
+    /// Any of these. Empty if the query asks for what the type cannot hold: then it never holds.
+    In(Vec<Value>),
+    NotIn(Vec<Value>),
+    /// From the first to the second, both included. Nothing if the second is the lower one.
+    Between(Value, Value),
+    NotBetween(Value, Value),
+    /// Keywords only.
+    StartsWith(String),
+    NotStartsWith(String),
+    IsNull,
+    IsNotNull,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderBy {
+    /// Never a text.
+    pub attribute: Attribute,
+    pub direction: Direction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Ascending,
+    Descending,
+}
+
+impl Filter {
+    /// All of these, flattened.
+    #[must_use]
+    pub fn all(terms: Vec<Self>) -> Self {
+        let flat = terms.into_iter().flat_map(|term| match term {
+            Self::And(inner) => inner,
+            other @ (Self::Or(_) | Self::Test(_)) => vec![other],
+        });
+        let mut flat: Vec<_> = flat.collect();
+        if flat.len() == 1 { flat.swap_remove(0) } else { Self::And(flat) }
+    }
+
+    /// Any of these, flattened.
+    #[must_use]
+    pub fn any(terms: Vec<Self>) -> Self {
+        let flat = terms.into_iter().flat_map(|term| match term {
+            Self::Or(inner) => inner,
+            other @ (Self::And(_) | Self::Test(_)) => vec![other],
+        });
+        let mut flat: Vec<_> = flat.collect();
+        if flat.len() == 1 { flat.swap_remove(0) } else { Self::Or(flat) }
+    }
+
+    /// The filter that holds where this one was refused: what is not set stays outside of both.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        match self {
+            Self::And(terms) => Self::any(terms.into_iter().map(Self::negated).collect()),
+            Self::Or(terms) => Self::all(terms.into_iter().map(Self::negated).collect()),
+            Self::Test(Test { attribute, condition }) => Self::Test(Test { attribute, condition: condition.negated() }),
+        }
+    }
+}
+
+impl Condition {
+    #[must_use]
+    pub fn negated(self) -> Self {
+        match self {
+            Self::Equal(value) => Self::NotEqual(value),
+            Self::NotEqual(value) => Self::Equal(value),
+            Self::Less(value) => Self::GreaterOrEqual(value),
+            Self::LessOrEqual(value) => Self::Greater(value),
+            Self::Greater(value) => Self::LessOrEqual(value),
+            Self::GreaterOrEqual(value) => Self::Less(value),
+            Self::In(values) => Self::NotIn(values),
+            Self::NotIn(values) => Self::In(values),
+            Self::Between(from, to) => Self::NotBetween(from, to),
+            Self::NotBetween(from, to) => Self::Between(from, to),
+            Self::StartsWith(prefix) => Self::NotStartsWith(prefix),
+            Self::NotStartsWith(prefix) => Self::StartsWith(prefix),
+            Self::IsNull => Self::IsNotNull,
+            Self::IsNotNull => Self::IsNull,
+        }
+    }
+}
