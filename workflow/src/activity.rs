@@ -92,6 +92,15 @@ pub(crate) struct Deadline {
     pub timeout: TimeoutType,
 }
 
+impl Deadline {
+    /// Which of two at the same moment is told. A worker that gets an activity as it is scheduled has it a moment later,
+    /// though both are told with one time: so what counts from the scheduling comes before what counts from the start.
+    fn rank(self) -> (bool, i32) {
+        let counts_from_start = matches!(self.timeout, TimeoutType::StartToClose | TimeoutType::Heartbeat);
+        (counts_from_start, i32::from(self.timeout))
+    }
+}
+
 impl ActivityProgress {
     pub(crate) fn first_attempt(scheduled_at: Timestamp) -> Self {
         Self {
@@ -135,7 +144,7 @@ impl Activity {
                 deadlines[2] = deadline(alive_at, self.heartbeat_timeout, TimeoutType::Heartbeat);
             }
         }
-        deadlines.into_iter().flatten().min_by_key(|deadline| (deadline.at, i32::from(deadline.timeout)))
+        deadlines.into_iter().flatten().min_by_key(|deadline| (deadline.at, deadline.rank()))
     }
 
     /// Until when it may be retried.

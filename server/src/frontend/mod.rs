@@ -9,6 +9,7 @@ mod pause;
 mod query;
 mod update;
 mod poll;
+mod left_workers;
 mod polls;
 mod respond;
 mod respond_by_id;

@@ -82,14 +82,13 @@ pub(super) async fn shutdown_worker(
     frontend: &Frontend,
     call: Call<public::ShutdownWorkerRequest>,
 ) -> Result<public::ShutdownWorkerResponse, ServiceError> {
-    let public::ShutdownWorkerRequest { worker_instance_key, sticky_task_queue, .. } = call.request;
     let namespace = frontend.enter(&call.request.namespace).await?;
-    frontend.polls.release(|poller| {
-        let has_its_key = !worker_instance_key.is_empty() && poller.worker_instance_key == worker_instance_key;
-        // A sticky queue belongs to one worker.
-        let has_its_queue = !sticky_task_queue.is_empty() && poller.task_queue == sticky_task_queue;
-        poller.namespace_id == namespace.id && (has_its_key || has_its_queue)
-    });
+    let leaving = Poller {
+        namespace_id: namespace.id,
+        task_queue: call.request.sticky_task_queue,
+        worker_instance_key: call.request.worker_instance_key,
+    };
+    frontend.polls.leave(&leaving, frontend.env.now());
     Ok(public::ShutdownWorkerResponse::default())
 }
 
@@ -101,7 +100,7 @@ async fn wait<T: Default>(
     cancel: request::CancelOutstandingPollRequest,
     poll: impl Future<Output = Result<T, ServiceError>>,
 ) -> Result<T, ServiceError> {
-    let Some(ticket) = frontend.polls.begin(poller) else { return Ok(T::default()) };
+    let Some(ticket) = frontend.polls.begin(poller, frontend.env.now()) else { return Ok(T::default()) };
     let mut poll = pin!(poll);
     tokio::select! {
         biased;

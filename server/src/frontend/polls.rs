@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Notify, watch};
-use workflow::NamespaceId;
+use workflow::{NamespaceId, Timestamp};
+
+use super::left_workers::{LeftWorkers, Worker};
 
 /// All polls that wait on this node. There are as many as matching lets wait.
 #[derive(Clone)]
@@ -18,6 +20,7 @@ pub(crate) struct OutstandingPolls {
 struct Board {
     polls: HashMap<u64, (Poller, Arc<Notify>)>,
     n_begun: u64,
+    left: LeftWorkers,
 }
 
 /// Who polls for what.
@@ -37,11 +40,12 @@ pub(crate) struct Ticket {
 }
 
 impl OutstandingPolls {
-    /// `None` if nobody may wait any more.
-    pub(crate) fn begin(&self, poller: Poller) -> Option<Ticket> {
+    /// `None` if the poll is not to wait: its worker has left, or nobody may wait any more.
+    pub(crate) fn begin(&self, poller: Poller, now: Timestamp) -> Option<Ticket> {
         let released = Arc::new(Notify::new());
         let mut board = self.board();
-        if *self.is_closed.borrow() {
+        let has_left = poller.worker().is_some_and(|worker| board.left.contains(&worker, now));
+        if has_left || *self.is_closed.borrow() {
             return None;
         }
         board.n_begun += 1;
@@ -51,11 +55,13 @@ impl OutstandingPolls {
         Some(Ticket { number, released, polls: self.clone() })
     }
 
-    /// Releases the polls of a worker that shuts down, and says how many there were.
-    pub(crate) fn release(&self, is_of_worker: impl Fn(&Poller) -> bool) -> usize {
-        let board = self.board();
-        let released = board.polls.values().filter(|(poller, _)| is_of_worker(poller));
-        released.map(|(_, released)| released.notify_one()).count()
+    /// Releases the polls of a worker that shuts down, and those that it sent before it knew.
+    pub(crate) fn leave(&self, leaving: &Poller, now: Timestamp) {
+        let mut board = self.board();
+        if let Some(worker) = leaving.worker() {
+            board.left.insert(worker, now);
+        }
+        board.release(|poller| leaving.is_same_worker(poller));
     }
 
     /// Releases all, and lets nobody in any more.
@@ -63,8 +69,7 @@ impl OutstandingPolls {
         // Under the lock, so that no poll begins unseen between the two.
         let board = self.board();
         self.is_closed.send_replace(true);
-        drop(board);
-        self.release(|_| true);
+        board.release(|_| true);
     }
 
     /// Waits until nobody may wait any more.
@@ -76,6 +81,29 @@ impl OutstandingPolls {
 
     fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().expect("nobody panics while holding the board")
+    }
+}
+
+impl Board {
+    fn release(&self, is_meant: impl Fn(&Poller) -> bool) {
+        for (_, released) in self.polls.values().filter(|(poller, _)| is_meant(poller)) {
+            released.notify_one();
+        }
+    }
+}
+
+impl Poller {
+    fn worker(&self) -> Option<Worker> {
+        let key = &self.worker_instance_key;
+        (!key.is_empty()).then(|| (self.namespace_id, key.clone()))
+    }
+
+    /// By its key; or by its sticky queue, which belongs to one worker.
+    fn is_same_worker(&self, other: &Self) -> bool {
+        let is_same = |mine: &str, others: &str| !mine.is_empty() && mine == others;
+        let has_its_key = is_same(&self.worker_instance_key, &other.worker_instance_key);
+        let has_its_queue = is_same(&self.task_queue, &other.task_queue);
+        self.namespace_id == other.namespace_id && (has_its_key || has_its_queue)
     }
 }
 

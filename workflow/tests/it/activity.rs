@@ -285,7 +285,7 @@ const NOT_ENOUGH_TIME: &str =
     "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying";
 
 /// How the activity timed out.
-fn timed_out(run: &Run) -> &ActivityTaskTimedOutEventAttributes {
+pub(crate) fn timed_out(run: &Run) -> &ActivityTaskTimedOutEventAttributes {
     let ended = run.events().find_map(|event| match &event.attributes {
         Some(Attributes::ActivityTaskTimedOutEventAttributes(end)) => Some(end),
         Some(_) | None => None,

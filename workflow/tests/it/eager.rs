@@ -1,12 +1,16 @@
 //! Eager dispatch: the first workflow task with the start, an activity with the completion that scheduled it.
 
 use proto::temporal::api::command::v1::{Command, ScheduleActivityTaskCommandAttributes};
+use proto::temporal::api::enums::v1::{RetryState, TimeoutType};
+use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use workflow::{ActivityStarted, Input, Reply, Start, StartWorkflowTask, Task, TimerTask, TransferTask, WorkflowTask};
 
+use crate::activity::timed_out;
 use crate::others;
 use crate::run::{
-    Run, SECOND, activity_attributes, cancel_activity, complete_workflow, facts, key, plain_start, schedule, signal,
+    Run, SECOND, activity_attributes, cancel_activity, complete_workflow, facts, key, never_retried, plain_start,
+    schedule, signal, span,
 };
 
 fn eager() -> Start {
@@ -128,6 +132,45 @@ fn an_eager_activity_times_out_at_its_worker_and_is_retried_anywhere() {
     run.fire_next_timer().unwrap();
     let again = |task: &&TransferTask| matches!(task, TransferTask::Activity { attempt: 2, .. });
     assert!(run.transfers().iter().any(again));
+}
+
+#[test]
+fn of_deadlines_at_one_moment_the_one_that_began_first_is_told() {
+    type Change = fn(&mut ScheduleActivityTaskCommandAttributes);
+    let cases: [(Change, TimeoutType, RetryState); 3] = [
+        (|command| command.start_to_close_timeout = None, TimeoutType::ScheduleToClose, RetryState::Timeout),
+        (
+            |command| command.heartbeat_timeout = command.schedule_to_close_timeout,
+            TimeoutType::ScheduleToClose,
+            RetryState::Timeout,
+        ),
+        (
+            |command| {
+                command.schedule_to_close_timeout = None;
+                command.heartbeat_timeout = command.start_to_close_timeout;
+            },
+            TimeoutType::StartToClose,
+            RetryState::MaximumAttemptsReached,
+        ),
+    ];
+    for (change, expected_type, expected_state) in cases {
+        let mut run = Run::working();
+        run.take_tasks();
+        let mut command = ScheduleActivityTaskCommandAttributes {
+            request_eager_execution: true,
+            schedule_to_close_timeout: span(10 * SECOND),
+            start_to_close_timeout: span(10 * SECOND),
+            retry_policy: never_retried(),
+            ..activity_attributes()
+        };
+        change(&mut command);
+        completed(&mut run, vec![schedule(command)]);
+        run.fire_next_timer().unwrap();
+        let end = timed_out(&run);
+        let failure = end.failure.as_ref().unwrap();
+        let Some(FailureInfo::TimeoutFailureInfo(told)) = &failure.failure_info else { panic!("not a timeout") };
+        assert_eq!((told.timeout_type(), end.retry_state()), (expected_type, expected_state));
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 use tonic::Code;
 
-use crate::given::{NAMESPACE, a_node, refused, within};
+use crate::by_hand::ByHand;
+use crate::given::{Given, NAMESPACE, a_node, refused, within};
 
 fn poll(queue: &str, worker: &str) -> public::PollWorkflowTaskQueueRequest {
     public::PollWorkflowTaskQueueRequest {
@@ -69,7 +70,27 @@ async fn a_worker_that_leaves_has_its_polls_answered_and_no_others() {
     let answer = leaving.await.unwrap().unwrap().into_inner();
     assert_eq!(answer, public::PollWorkflowTaskQueueResponse::default());
     assert!(!staying.is_finished());
+    assert_a_late_poll_gets_nothing(&given).await;
     given.stop().await;
     // The node's own end released it.
     assert_eq!(staying.await.unwrap().unwrap().into_inner(), public::PollWorkflowTaskQueueResponse::default());
+}
+
+/// What the worker sent before it knew that it leaves arrives now: a task that waits is for another worker.
+async fn assert_a_late_poll_gets_nothing(given: &Given) {
+    let mut client = given.client();
+    ByHand::new(given, "busy").start().await;
+    let minute = Duration::from_secs(60);
+    let late = client.poll_workflow_task_queue(within(minute, poll("busy", "leaving"))).await.expect("a poll");
+    assert_eq!(late.into_inner(), public::PollWorkflowTaskQueueResponse::default());
+    let activities = public::PollActivityTaskQueueRequest {
+        namespace: NAMESPACE.into(),
+        task_queue: poll("busy", "").task_queue,
+        worker_instance_key: "leaving".into(),
+        ..Default::default()
+    };
+    let late = client.poll_activity_task_queue(within(minute, activities)).await.expect("a poll");
+    assert_eq!(late.into_inner(), public::PollActivityTaskQueueResponse::default());
+    let other = client.poll_workflow_task_queue(within(minute, poll("busy", "other"))).await.expect("a poll");
+    assert!(!other.into_inner().task_token.is_empty(), "the task was not lost");
 }

@@ -1,0 +1,56 @@
+//! Workers that said a moment ago that they leave. A poll of such a worker may still be on its way here, and a task that
+//! it got would be lost until it times out. Pure.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use workflow::{NamespaceId, Timestamp};
+
+#[cfg(test)]
+mod tests;
+
+/// A poll that a worker sent before it left is here by then.
+const REMEMBERED_FOR: Duration = Duration::from_secs(30);
+/// So many workers are remembered, at most; of more than that the oldest are forgotten early.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// A worker process, by its instance key.
+pub(super) type Worker = (NamespaceId, String);
+
+#[derive(Default)]
+pub(super) struct LeftWorkers {
+    left_at: HashMap<Worker, Timestamp>,
+    /// Oldest first. A worker that said it more than once is here as often.
+    in_order: VecDeque<(Timestamp, Worker)>,
+}
+
+impl LeftWorkers {
+    pub(super) fn insert(&mut self, worker: Worker, now: Timestamp) {
+        self.forget(now);
+        self.left_at.insert(worker.clone(), now);
+        self.in_order.push_back((now, worker));
+        while self.in_order.len() > REMEMBERED_MAX {
+            self.forget_oldest();
+        }
+        assert!(self.left_at.len() <= self.in_order.len(), "who is remembered is also forgotten");
+    }
+
+    pub(super) fn contains(&mut self, worker: &Worker, now: Timestamp) -> bool {
+        self.forget(now);
+        self.left_at.contains_key(worker)
+    }
+
+    fn forget(&mut self, now: Timestamp) {
+        while self.in_order.front().is_some_and(|(left_at, _)| *left_at + REMEMBERED_FOR <= now) {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some((left_at, worker)) = self.in_order.pop_front() else { return };
+        // It may have said so again since.
+        if self.left_at.get(&worker) == Some(&left_at) {
+            self.left_at.remove(&worker);
+        }
+    }
+}
