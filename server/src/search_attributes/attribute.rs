@@ -100,6 +100,12 @@ impl Attribute {
         }
     }
 
+    /// Its tests look for something in the value, and so know nothing of values that are not set.
+    #[must_use]
+    pub fn is_searched_within(&self) -> bool {
+        matches!(self.value_type(), ValueType::Text | ValueType::KeywordList)
+    }
+
     #[must_use]
     pub fn namespace_division() -> Self {
         Self::Indexed { name: NAMESPACE_DIVISION.to_owned(), value_type: ValueType::Keyword }

@@ -1,3 +1,34 @@
 //! The query language of lists and counts: from text to a filter, and what a filter means. Pure.
+//!
+//! The dialect, its quoting and the texts of its errors are the reference's, which reads queries as the end of a MySQL
+//! `SELECT`: [`lexer`] → [`syntax`] → [`convert`] (names, types, operators; values in [`literal`]) → [`filter`].
 
 pub mod filter;
+pub mod error;
+pub mod evaluate;
+mod lexer;
+mod syntax;
+mod convert;
+mod literal;
+pub mod status;
+#[cfg(test)]
+mod tests;
+
+use crate::search_attributes::custom::CustomAttributes;
+
+use error::QueryError;
+use filter::Query;
+
+/// Longer texts are refused: a query lists what it looks for, and a thousand run ids are 40 kB.
+const LENGTH_MAX: usize = 256 * 1024;
+
+/// Reads the query of a list or of a count in a namespace that has these attributes of its own.
+///
+/// # Errors
+/// If the text is no query, or asks what an attribute or its type cannot answer.
+pub fn parse(text: &str, custom: &CustomAttributes) -> Result<Query, QueryError> {
+    if text.len() > LENGTH_MAX {
+        return Err(QueryError::NotSupported(format!("query of {} bytes, more than {LENGTH_MAX}", text.len())));
+    }
+    convert::query(syntax::parse(text)?, custom)
+}
