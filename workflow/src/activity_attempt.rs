@@ -12,6 +12,7 @@ use proto::temporal::api::history::v1::{
     ActivityTaskCanceledEventAttributes, ActivityTaskCompletedEventAttributes, ActivityTaskFailedEventAttributes,
     ActivityTaskStartedEventAttributes, ActivityTaskTimedOutEventAttributes,
 };
+use uuid::Uuid;
 
 use crate::activity::{Activity, ActivityAttempt, arm_timer, dispatch, find, find_by_id};
 use crate::commands::Completion;
@@ -51,15 +52,17 @@ pub(crate) fn start(draft: &mut Draft, input: StartActivity) -> Result<Outcome, 
 }
 
 /// Gives activities to the worker that has just scheduled them, unless they are over already.
-pub(crate) fn start_eagerly(draft: &mut Draft, completion: &Completion, request_id: &str) -> Vec<ActivityStarted> {
+pub(crate) fn start_eagerly(draft: &mut Draft, completion: &Completion, request_id: Uuid) -> Vec<ActivityStarted> {
     if !draft.state.is_running() {
         return Vec::new();
     }
     let mut started = Vec::new();
-    for scheduled_event_id in &completion.eager_activities {
+    for (scheduled_event_id, n) in completion.eager_activities.iter().zip(0..) {
         let Some(activity) = find(draft, *scheduled_event_id) else { continue };
         started.push(described(draft, activity, draft.now()));
-        begin_attempt(draft, *scheduled_event_id, request_id.to_owned(), completion.identity.clone());
+        // Each its own: a request starts one activity.
+        let request_id = Uuid::from_u128(request_id.as_u128().wrapping_add(n)).to_string();
+        begin_attempt(draft, *scheduled_event_id, request_id, completion.identity.clone());
         arm_timer(draft, *scheduled_event_id);
     }
     started
@@ -385,6 +388,8 @@ fn started_reply(draft: &Draft, activity: &Activity, started_at: Timestamp) -> R
 
 fn described(draft: &Draft, activity: &Activity, started_at: Timestamp) -> ActivityStarted {
     let state = &draft.state;
+    // A worker is told the timeouts that the workflow chose, whatever an operator has made of them.
+    let original = activity.original_options();
     ActivityStarted {
         scheduled_event_id: activity.scheduled_event_id,
         attempt: activity.unrecorded.attempt,
@@ -395,9 +400,9 @@ fn described(draft: &Draft, activity: &Activity, started_at: Timestamp) -> Activ
         activity_type: activity.activity_type.clone(),
         scheduled_batch_id: activity.scheduled_batch_id,
         heartbeat_details: activity.unrecorded.heartbeat_details.clone(),
-        schedule_to_close_timeout: activity.schedule_to_close_timeout.unwrap_or_default(),
-        start_to_close_timeout: activity.start_to_close_timeout.unwrap_or_default(),
-        heartbeat_timeout: activity.heartbeat_timeout.unwrap_or_default(),
+        schedule_to_close_timeout: original.schedule_to_close_timeout.unwrap_or_default(),
+        start_to_close_timeout: original.start_to_close_timeout.unwrap_or_default(),
+        heartbeat_timeout: original.heartbeat_timeout.unwrap_or_default(),
         retry_policy: activity.retry_policy.clone(),
         workflow_type: state.started.workflow_type.clone(),
         execution: WorkflowExecution {

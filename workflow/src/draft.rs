@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
         assert!(self.state.is_running(), "nothing happens to a closed run");
         if self.state.workflow_task.is_speculative() {
             // Its events stand before all that comes after it was scheduled.
-            speculative::make_normal(self);
+            speculative::make_normal(self, speculative::worker_of(&entry.what));
         }
         if kind(&entry.what).waits {
             // It gets its id when it is recorded.

@@ -18,6 +18,8 @@ use proto::temporal::api::protocol::v1::Message;
 use proto::temporal::api::sdk::v1::WorkflowTaskCompletedMetadata;
 use proto::temporal::api::update::v1::Request;
 
+use uuid::Uuid;
+
 use crate::child::{ChildClosed, ChildStartFailed, ChildStarted};
 use crate::external::ExternalAnswer;
 use crate::ids::{EventId, NamespaceId, RunId};
@@ -28,6 +30,8 @@ use crate::update::WaitingUpdate;
 #[derive(Debug, Clone)]
 pub enum Input {
     Signal(Signal),
+    /// Of a signal-with-start that found the run: it begins now, even if its first workflow task was put off.
+    SignalAndBegin(Signal),
     RequestCancel(RequestCancel),
     Terminate(Terminate),
     Pause(PauseRequest),
@@ -176,6 +180,8 @@ pub struct CompleteWorkflowTask {
     pub worker_version: Option<WorkerVersionStamp>,
     /// For a new task that is returned at once.
     pub request_id: String,
+    /// Of the first activity that is started at once; the others count on from it.
+    pub eager_request_id: Uuid,
     pub namespaces: KnownNamespaces,
 }
 

@@ -75,3 +75,4 @@ pub use transition::{
 };
 pub use update::{RecordedAt, Update, WaitingUpdate};
 pub use workflow_task::{Running, Scheduled, WorkflowTask};
+pub use workflow_task_attempt::unwritten_events;

@@ -13,6 +13,7 @@ use crate::cron;
 use crate::draft::Draft;
 use crate::ids::ExecutionKey;
 use crate::input::Start;
+use crate::reset;
 use crate::retry;
 use crate::start::{Continued, Started, StartedAgain, capped_run_timeout, capped_task_timeout, start};
 use crate::time::{limit, nonzero, parse_span, span, to_proto};
@@ -230,7 +231,7 @@ fn continued(draft: &Draft, initiator: ContinueAsNewInitiator, backoff: Duration
         attempt: 1,
         backoff: backoff_at_least(&draft.state, draft.now(), backoff, interval_min),
         execution_expires_at: started.execution_expires_at,
-        reset_points: draft.state.reset_points.clone(),
+        reset_points: reset::points_left(&draft.state, draft.facts),
     }
 }
 

@@ -98,6 +98,8 @@ pub struct ResetPoint {
     pub run_id: RunId,
     pub first_task_completed_event_id: EventId,
     pub created_at: Timestamp,
+    /// When the run may be gone; none while it is open.
+    pub expires_at: Option<Timestamp>,
     pub is_resettable: bool,
 }
 
@@ -280,6 +282,7 @@ pub(crate) fn apply_point(
         run_id: state.key.run_id,
         first_task_completed_event_id: EventId(event.event_id),
         created_at: event.event_time.map_or(state.started.started_at, Timestamp::from),
+        expires_at: None,
         is_resettable: state.children.is_empty()
             && state.external_signals.is_empty()
             && state.external_cancels.is_empty(),
@@ -288,6 +291,16 @@ pub(crate) fn apply_point(
     points.push(point);
     let n_too_many = points.len().saturating_sub(POINTS_MAX);
     points.drain(..n_too_many);
+}
+
+/// The points that a run which ends now leaves to the next one of its chain: its own are good until it may be deleted.
+pub(crate) fn points_left(state: &ExecutionState, facts: &Facts) -> Arc<Vec<ResetPoint>> {
+    let is_good = |point: &&ResetPoint| point.expires_at.is_none_or(|at| at >= facts.now);
+    let left = state.reset_points.iter().filter(is_good).cloned().map(|point| {
+        let is_own = point.run_id == state.key.run_id;
+        ResetPoint { expires_at: if is_own { Some(facts.now + facts.retention) } else { point.expires_at }, ..point }
+    });
+    Arc::new(left.collect())
 }
 
 impl From<&ResetPoint> for ResetPointInfo {
@@ -299,7 +312,7 @@ impl From<&ResetPoint> for ResetPointInfo {
             run_id: point.run_id.to_string(),
             first_workflow_task_completed_id: point.first_task_completed_event_id.0,
             create_time: Some(point.created_at.into()),
-            expire_time: None,
+            expire_time: point.expires_at.map(Into::into),
             resettable: point.is_resettable,
         }
     }
@@ -314,6 +327,7 @@ pub(crate) fn point(info: &ResetPointInfo) -> Option<ResetPoint> {
         run_id: RunId(Uuid::parse_str(&info.run_id).ok()?),
         first_task_completed_event_id: EventId(info.first_workflow_task_completed_id),
         created_at: info.create_time.map_or(Timestamp(0), Timestamp::from),
+        expires_at: info.expire_time.map(Timestamp::from),
         is_resettable: info.resettable,
     })
 }

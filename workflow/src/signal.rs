@@ -13,6 +13,24 @@ use crate::workflow_task;
 
 /// A signal from a client.
 pub(crate) fn receive(draft: &mut Draft, signal: Signal) -> Result<Outcome, Rejection> {
+    let waits_for_first_task = draft.state.waits_for_first_task();
+    let outcome = accept(draft, signal)?;
+    if matches!(outcome, Outcome::Changed(_)) && !waits_for_first_task {
+        workflow_task::ensure(draft);
+    }
+    Ok(outcome)
+}
+
+/// A client's signal that would have started the run: it does not wait for the first workflow task's time.
+pub(crate) fn receive_and_begin(draft: &mut Draft, signal: Signal) -> Result<Outcome, Rejection> {
+    let outcome = accept(draft, signal)?;
+    if matches!(outcome, Outcome::Changed(_)) {
+        workflow_task::ensure(draft);
+    }
+    Ok(outcome)
+}
+
+fn accept(draft: &mut Draft, signal: Signal) -> Result<Outcome, Rejection> {
     if is_known(draft, &signal.request_id) {
         return Ok(Outcome::Unchanged(Reply::Done));
     }
@@ -21,11 +39,7 @@ pub(crate) fn receive(draft: &mut Draft, signal: Signal) -> Result<Outcome, Reje
     }
     check_limits(draft, &signal)?;
     check_sender(&draft.state, signal.sender.as_ref())?;
-    let waits_for_first_task = draft.state.waits_for_first_task();
     record(draft, signal);
-    if !waits_for_first_task {
-        workflow_task::ensure(draft);
-    }
     Ok(Outcome::Changed(Reply::Done))
 }
 

@@ -3,11 +3,14 @@
 
 use std::time::Duration;
 
+use proto::temporal::api::common::v1::WorkerVersionStamp;
+use proto::temporal::api::history::v1::history_event::Attributes;
+
 use crate::draft::Draft;
 use crate::ids::EventId;
 use crate::input::CompleteWorkflowTask;
 use crate::update_message;
-use crate::workflow_task::{self, Scheduled, WorkflowTask};
+use crate::workflow_task::{self, Running, Scheduled, WorkflowTask};
 
 /// How long it waits in the run's own queue before it is recorded as timed out and a normal one takes its place. In a
 /// sticky queue the sticky timeout holds.
@@ -33,8 +36,27 @@ pub(crate) fn schedule(draft: &mut Draft) {
     draft.state.workflow_task = WorkflowTask::Scheduled(Scheduled { is_speculative: true, ..scheduled });
 }
 
-/// Records a speculative task that is pending: from now on it is like any other.
-pub(crate) fn make_normal(draft: &mut Draft) {
+/// The worker of a task, as the event that ends it tells.
+pub(crate) struct Worker {
+    identity: String,
+    version: Option<WorkerVersionStamp>,
+}
+
+/// Who is named as the worker of a speculative task that is recorded before this event.
+#[expect(deprecated, reason = "old workers send a version")]
+pub(crate) fn worker_of(next: &Attributes) -> Option<Worker> {
+    if let Attributes::WorkflowTaskCompletedEventAttributes(completed) = next {
+        return Some(Worker { identity: completed.identity.clone(), version: completed.worker_version.clone() });
+    }
+    if let Attributes::WorkflowTaskFailedEventAttributes(failed) = next {
+        return Some(Worker { identity: failed.identity.clone(), version: failed.worker_version.clone() });
+    }
+    None
+}
+
+/// Records a speculative task that is pending: from now on it is like any other. Its worker is not named before the
+/// task has ended.
+pub(crate) fn make_normal(draft: &mut Draft, worker: Option<Worker>) {
     let task = std::mem::take(&mut draft.state.workflow_task);
     let (scheduled, running) = match task {
         WorkflowTask::Scheduled(scheduled) => (scheduled, None),
@@ -48,7 +70,8 @@ pub(crate) fn make_normal(draft: &mut Draft) {
     );
     workflow_task::record_as_scheduled(draft, &scheduled);
     if let Some(running) = running {
-        workflow_task::record_started(draft, scheduled.event_id, running);
+        let (identity, version) = worker.map(|worker| (worker.identity, worker.version)).unwrap_or_default();
+        workflow_task::record_started(draft, scheduled.event_id, Running { identity, ..running }, version);
     }
 }
 

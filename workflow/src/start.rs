@@ -207,8 +207,9 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
         workflow_execution_expiration_time: chain.execution_expires_at.map(Into::into),
         cron_schedule: start.cron_schedule,
         first_workflow_task_backoff: Some(to_proto(chain.backoff)),
-        prev_auto_reset_points: (!chain.reset_points.is_empty())
-            .then(|| ResetPoints { points: chain.reset_points.iter().map(Into::into).collect() }),
+        prev_auto_reset_points: chain
+            .continued_from
+            .map(|_| ResetPoints { points: chain.reset_points.iter().map(Into::into).collect() }),
         memo: start.memo.and_then(|memo| without_nulls(memo.fields)).map(|fields| Memo { fields }),
         search_attributes: start
             .search_attributes

@@ -337,6 +337,7 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
     let mut draft = Draft::new(state, facts);
     let outcome = match input {
         Input::Signal(signal) => signal::receive(&mut draft, signal)?,
+        Input::SignalAndBegin(signal) => signal::receive_and_begin(&mut draft, signal)?,
         Input::RequestCancel(request) => close::request_cancel(&mut draft, request)?,
         Input::Due(task) => due(&mut draft, task),
         Input::Terminate(request) => close::terminate(&mut draft, request)?,
@@ -384,7 +385,7 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
     }
     match input {
         // A repeated signal, a cancel request and a late timer find that there is nothing to do.
-        Input::Signal(_) | Input::RequestCancel(_) | Input::Due(_) => Ok(()),
+        Input::Signal(_) | Input::SignalAndBegin(_) | Input::RequestCancel(_) | Input::Due(_) => Ok(()),
         Input::LeaveTo(_) | Input::Delete => Ok(()),
         // What became of it may be known.
         Input::AdmitUpdate(_) => Ok(()),

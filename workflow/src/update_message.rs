@@ -1,5 +1,6 @@
 //! Protocol messages: how an update's request reaches a worker, and what the worker answers with a workflow task.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prost::{Message as _, Name};
@@ -28,6 +29,8 @@ const PROTOCOL: &str = "temporal.api.update.v1";
 #[derive(Default)]
 pub(crate) struct Answers {
     messages: Vec<Message>,
+    /// Ids that a command has named. A second message of the same id can no longer be named.
+    named: BTreeSet<String>,
     waiting: Vec<WaitingUpdate>,
 }
 
@@ -89,7 +92,7 @@ pub(crate) fn only_reject(messages: &[Message]) -> bool {
 
 impl Answers {
     pub(crate) fn new(messages: Vec<Message>, waiting: Vec<WaitingUpdate>) -> Self {
-        Self { messages, waiting }
+        Self { messages, named: BTreeSet::new(), waiting }
     }
 
     /// Updates that no worker has answered yet.
@@ -98,7 +101,11 @@ impl Answers {
     }
 
     fn take_message(&mut self, message_id: &str) -> Option<Message> {
+        if self.named.contains(message_id) {
+            return None;
+        }
         let position = self.messages.iter().position(|message| message.id == message_id)?;
+        self.named.insert(message_id.to_owned());
         Some(self.messages.remove(position))
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proto::temporal::api::common::v1::WorkerVersionStamp;
 use proto::temporal::api::enums::v1::{
     SuggestContinueAsNewReason, TaskQueueKind, TimeoutType, WorkflowTaskFailedCause,
 };
@@ -225,7 +226,7 @@ pub(crate) fn record_start(draft: &mut Draft, starting: Starting) {
         unreachable!("only a scheduled task is started")
     };
     let running = running(draft, &scheduled, starting);
-    record_started(draft, scheduled.event_id, running);
+    record_started(draft, scheduled.event_id, running, None);
 }
 
 fn running(draft: &Draft, scheduled: &Scheduled, starting: Starting) -> Running {
@@ -259,7 +260,7 @@ pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
     let (scheduled_event_id, attempt, version) = (scheduled.event_id, scheduled.attempt, scheduled.version);
     let fires_at = running.at + scheduled.start_to_close_timeout;
     if scheduled.is_recorded() {
-        record_started(draft, scheduled_event_id, running);
+        record_started(draft, scheduled_event_id, running, None);
     } else {
         draft.state.workflow_task = WorkflowTask::Running(scheduled, running);
     }
@@ -280,12 +281,7 @@ pub(crate) fn record_completed(draft: &mut Draft, completed: WorkflowTaskComplet
         record_scheduled(draft, scheduled.attempt, scheduled.start_to_close_timeout, scheduled.at);
         scheduled_event_id = draft.state.last_event_id();
         let running = Running { identity: completed.identity.clone(), ..running };
-        let at = Some(running.at);
-        let mut what = started_attributes(scheduled_event_id, running);
-        if let Attributes::WorkflowTaskStartedEventAttributes(started) = &mut what {
-            started.worker_version.clone_from(&completed.worker_version);
-        }
-        draft.record(Entry { at, ..what.into() });
+        record_started(draft, scheduled_event_id, running, completed.worker_version.clone());
         started_event_id = draft.state.last_event_id();
     }
     draft.record(Attributes::WorkflowTaskCompletedEventAttributes(WorkflowTaskCompletedEventAttributes {
@@ -433,9 +429,19 @@ pub(crate) fn record_as_scheduled(draft: &mut Draft, scheduled: &Scheduled) {
     }
 }
 
-pub(crate) fn record_started(draft: &mut Draft, scheduled_event_id: EventId, running: Running) {
+/// Records a start; one that is recorded late also tells the version of the worker, if it told one.
+#[expect(deprecated, reason = "old workers send a version")]
+pub(crate) fn record_started(
+    draft: &mut Draft,
+    scheduled_event_id: EventId,
+    running: Running,
+    worker_version: Option<WorkerVersionStamp>,
+) {
     let at = Some(running.at);
-    let what = started_attributes(scheduled_event_id, running);
+    let mut what = started_attributes(scheduled_event_id, running);
+    if let Attributes::WorkflowTaskStartedEventAttributes(started) = &mut what {
+        started.worker_version = worker_version;
+    }
     draft.record(Entry { at, ..what.into() });
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
+use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{HistoryEvent, WorkflowTaskCompletedEventAttributes};
 
 use crate::activity_attempt::{self, server_failure};
@@ -21,7 +22,7 @@ use crate::transition::{Facts, Notice, Outcome, Rejection, Reply, Transition, Wo
 use crate::update::WaitingUpdate;
 use crate::update_message::{self, Answers, Sending};
 use crate::workflow_task::{
-    self, Running, Scheduled, Starting, TaskFailure, WorkflowTask, ensure, fail_running, find_running, schedule,
+    self, Scheduled, Starting, TaskFailure, WorkflowTask, ensure, fail_running, find_running, schedule,
     scheduled_attributes, start_scheduled, started_attributes,
 };
 
@@ -128,7 +129,7 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
         answers: Answers::new(input.messages, input.updates),
     };
     commands::process(draft, &mut completion, input.commands)?;
-    let activities = activity_attempt::start_eagerly(draft, &completion, &input.request_id);
+    let activities = activity_attempt::start_eagerly(draft, &completion, input.eager_request_id);
     if draft.state.is_running() && !input.force_new_task {
         update_message::reject_unprocessed(draft, &mut completion);
     }
@@ -258,7 +259,7 @@ pub(crate) fn begin_or_wait(draft: &mut Draft) {
         draft.timer(begins_at, TimerTask::FirstWorkflowTask { version });
     } else if draft.state.workflow_task.is_speculative() {
         // An update came before the run's time. Its task may leave no trace, but the first one must.
-        speculative::make_normal(draft);
+        speculative::make_normal(draft, None);
     } else {
         ensure(draft);
     }
@@ -291,13 +292,17 @@ fn started_reply(state: &ExecutionState, updates: &[WaitingUpdate], sending: Sen
         task_queue: state.started.task_queue.clone(),
         is_sticky: state.unrecorded.sticky.is_some(),
         next_event_id: state.next_event_id,
-        transient_events: if scheduled.is_recorded() { Vec::new() } else { shown(state, scheduled, running) },
+        transient_events: unwritten(state),
         messages: update_message::requests(updates, running.event_id, sending),
     }
 }
 
-/// The events of a task that is not recorded, as a worker is shown them.
-fn shown(state: &ExecutionState, scheduled: &Scheduled, running: &Running) -> Vec<HistoryEvent> {
+/// The events of a pending task that is not recorded, as its worker is shown them. They stand where the next
+/// events will be recorded, unless others came in between.
+fn unwritten(state: &ExecutionState) -> Vec<HistoryEvent> {
+    let Some(scheduled) = state.workflow_task.scheduled().filter(|scheduled| !scheduled.is_recorded()) else {
+        return Vec::new();
+    };
     let event = |event_id: EventId, at: Timestamp, what| HistoryEvent {
         event_id: event_id.0,
         event_time: Some(at.into()),
@@ -308,6 +313,23 @@ fn shown(state: &ExecutionState, scheduled: &Scheduled, running: &Running) -> Ve
     };
     let queue = workflow_task::current_queue(state);
     let schedule = scheduled_attributes(queue, scheduled.attempt, scheduled.start_to_close_timeout);
-    let start = started_attributes(scheduled.event_id, running.clone());
-    vec![event(scheduled.event_id, scheduled.at, schedule), event(running.event_id, running.at, start)]
+    let mut events = vec![event(scheduled.event_id, scheduled.at, schedule)];
+    if let WorkflowTask::Running(_, running) = &state.workflow_task {
+        let start = started_attributes(scheduled.event_id, running.clone());
+        events.push(event(running.event_id, running.at, start));
+    }
+    events
+}
+
+/// The events of a pending workflow task that history does not tell of yet, as others than its worker may see them.
+#[must_use]
+pub fn unwritten_events(state: &ExecutionState) -> Vec<HistoryEvent> {
+    let mut events = unwritten(state);
+    for event in &mut events {
+        if let Some(Attributes::WorkflowTaskStartedEventAttributes(started)) = &mut event.attributes {
+            // That it is the worker's is told when it has completed.
+            started.identity.clear();
+        }
+    }
+    events
 }

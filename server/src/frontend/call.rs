@@ -11,10 +11,20 @@ use tracing::{error, warn};
 use crate::env::Env;
 use crate::errors::ServiceError;
 
-/// A public request and its caller's patience.
+/// A public request, its caller's patience, and what is known of the caller.
 pub(crate) struct Call<T> {
     pub(crate) request: T,
     pub(crate) deadline: Deadline,
+    pub(crate) client: Client,
+}
+
+/// Who calls, as far as it makes a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// The command line or the web page: a person looks at the answer.
+    Viewer,
+    /// A program: an SDK, or whatever else.
+    Program,
 }
 
 /// When the caller stops waiting; `None` is never.
@@ -32,7 +42,17 @@ impl<T> From<tonic::Request<T>> for Call<T> {
     fn from(request: tonic::Request<T>) -> Self {
         let timeout = grpc_timeout(request.metadata());
         let deadline = Deadline(timeout.and_then(|timeout| Instant::now().checked_add(timeout)));
-        Self { request: request.into_inner(), deadline }
+        let client = Client::of(request.metadata());
+        Self { request: request.into_inner(), deadline, client }
+    }
+}
+
+impl Client {
+    fn of(metadata: &MetadataMap) -> Self {
+        match metadata.get("client-name").map(AsRef::as_ref) {
+            Some(b"temporal-cli" | b"temporal-ui") => Self::Viewer,
+            Some(_) | None => Self::Program,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use proto::temporal::api::history::v1::History;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
-use super::call::{Call, Deadline, patiently};
+use super::call::{Call, Client, Deadline, patiently};
 use super::validate;
 use crate::errors::ServiceError;
 
@@ -27,8 +27,12 @@ pub(super) async fn get(
         checked.set_history_event_filter_type(HistoryEventFilterType::AllEvent);
     }
     let (waits, nothing_yet) = (checked.wait_new_event, nothing_yet(&checked));
-    let ask =
-        request::GetWorkflowExecutionHistoryRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
+    let ask = request::GetWorkflowExecutionHistoryRequest {
+        namespace_id: namespace.id.to_string(),
+        request: Some(checked),
+        // People would be told of events that may never be.
+        shows_unwritten: call.client == Client::Program,
+    };
     let read = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.get_workflow_execution_history(ask.clone()).await
     });

@@ -23,7 +23,7 @@ macro_rules! token_of {
 
 pub(super) async fn heartbeat(
     frontend: &Frontend,
-    Call { request, deadline }: Call<public::RecordActivityTaskHeartbeatByIdRequest>,
+    Call { request, deadline, client }: Call<public::RecordActivityTaskHeartbeatByIdRequest>,
 ) -> Result<public::RecordActivityTaskHeartbeatByIdResponse, ServiceError> {
     let task_token = token_of!(frontend, request);
     let request = public::RecordActivityTaskHeartbeatRequest {
@@ -33,7 +33,7 @@ pub(super) async fn heartbeat(
         namespace: request.namespace,
         ..public::RecordActivityTaskHeartbeatRequest::default()
     };
-    let answer = respond::heartbeat(frontend, Call { request, deadline }).await?;
+    let answer = respond::heartbeat(frontend, Call { request, deadline, client }).await?;
     Ok(public::RecordActivityTaskHeartbeatByIdResponse {
         cancel_requested: answer.cancel_requested,
         activity_paused: answer.activity_paused,
@@ -43,7 +43,7 @@ pub(super) async fn heartbeat(
 
 pub(super) async fn activity_completed(
     frontend: &Frontend,
-    Call { request, deadline }: Call<public::RespondActivityTaskCompletedByIdRequest>,
+    Call { request, deadline, client }: Call<public::RespondActivityTaskCompletedByIdRequest>,
 ) -> Result<public::RespondActivityTaskCompletedByIdResponse, ServiceError> {
     let task_token = token_of!(frontend, request);
     let request = public::RespondActivityTaskCompletedRequest {
@@ -53,13 +53,13 @@ pub(super) async fn activity_completed(
         namespace: request.namespace,
         ..public::RespondActivityTaskCompletedRequest::default()
     };
-    respond::activity_completed(frontend, Call { request, deadline }).await?;
+    respond::activity_completed(frontend, Call { request, deadline, client }).await?;
     Ok(public::RespondActivityTaskCompletedByIdResponse::default())
 }
 
 pub(super) async fn activity_failed(
     frontend: &Frontend,
-    Call { request, deadline }: Call<public::RespondActivityTaskFailedByIdRequest>,
+    Call { request, deadline, client }: Call<public::RespondActivityTaskFailedByIdRequest>,
 ) -> Result<public::RespondActivityTaskFailedByIdResponse, ServiceError> {
     let task_token = token_of!(frontend, request);
     let request = public::RespondActivityTaskFailedRequest {
@@ -71,13 +71,13 @@ pub(super) async fn activity_failed(
         cause: request.cause,
         ..public::RespondActivityTaskFailedRequest::default()
     };
-    let answer = respond::activity_failed(frontend, Call { request, deadline }).await?;
+    let answer = respond::activity_failed(frontend, Call { request, deadline, client }).await?;
     Ok(public::RespondActivityTaskFailedByIdResponse { failures: answer.failures })
 }
 
 pub(super) async fn activity_canceled(
     frontend: &Frontend,
-    Call { request, deadline }: Call<public::RespondActivityTaskCanceledByIdRequest>,
+    Call { request, deadline, client }: Call<public::RespondActivityTaskCanceledByIdRequest>,
 ) -> Result<public::RespondActivityTaskCanceledByIdResponse, ServiceError> {
     let task_token = token_of!(frontend, request);
     let request = public::RespondActivityTaskCanceledRequest {
@@ -87,6 +87,6 @@ pub(super) async fn activity_canceled(
         namespace: request.namespace,
         ..public::RespondActivityTaskCanceledRequest::default()
     };
-    respond::activity_canceled(frontend, Call { request, deadline }).await?;
+    respond::activity_canceled(frontend, Call { request, deadline, client }).await?;
     Ok(public::RespondActivityTaskCanceledByIdResponse::default())
 }

@@ -23,6 +23,9 @@ use workflow::{
     Activity, Child, CompletionCallback, EventId, ExecutionState, Pause, RunId, Status, Timestamp, WorkflowTask,
 };
 
+/// When a run expires that has no timeout, in the words of the reference: the first moment of the year one.
+const NEVER: prost_types::Timestamp = prost_types::Timestamp { seconds: -62_135_596_800, nanos: 0 };
+
 pub(crate) fn describe(
     state: &ExecutionState,
     user_metadata: Option<UserMetadata>,
@@ -43,7 +46,7 @@ pub(crate) fn describe(
         pending_workflow_task: pending_workflow_task(&state.workflow_task),
         workflow_extended_info: Some(WorkflowExecutionExtendedInfo {
             execution_expiration_time: started.execution_expires_at.map(Into::into),
-            run_expiration_time: started.run_expires_at.map(Into::into),
+            run_expiration_time: Some(started.run_expires_at.map_or(NEVER, Into::into)),
             original_start_time: Some(started.started_at.into()),
             cancel_requested: state.cancel_requested.is_some(),
             request_id_infos: request_ids(state),

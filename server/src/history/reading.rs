@@ -125,6 +125,7 @@ impl Shard {
         key: ExecutionKey,
         token: Option<HistoryPageToken>,
         request: &public::GetWorkflowExecutionHistoryRequest,
+        shows_unwritten: bool,
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
         let is_close_event_only = request.history_event_filter_type() == HistoryEventFilterType::CloseEvent;
         let mut listing = match token {
@@ -149,6 +150,9 @@ impl Shard {
         listing.next = page.next.unwrap_or(listing.end);
         let goes_on = page.next.is_some() || (request.wait_new_event && listing.is_running);
         if page.next.is_none() {
+            if listing.transient.is_empty() && shows_unwritten && !page.events.is_empty() {
+                listing.transient = unwritten(&state, listing.end);
+            }
             page.events.append(&mut listing.transient);
         }
         let next_page_token = if goes_on { listing.token(&key) } else { Bytes::new() };
@@ -315,6 +319,13 @@ impl PageBuilder {
         let next = self.events.last().map_or(self.from, |last| EventId(last.event_id).next());
         HistoryPage { events: self.events, next: (next < self.to).then_some(next) }
     }
+}
+
+/// The events of a workflow task that is pending and not yet written, if they come next.
+fn unwritten(state: &ExecutionState, next: EventId) -> Vec<HistoryEvent> {
+    let events = workflow::unwritten_events(state);
+    let is_next = events.first().is_some_and(|event| event.event_id == next.0);
+    if is_next && state.is_running() { events } else { Vec::new() }
 }
 
 fn page_size(asked: i32) -> usize {

@@ -204,11 +204,12 @@ impl Service {
         &self,
         request: request::GetWorkflowExecutionHistoryRequest,
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
-        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let (namespace_id, shows_unwritten) = (namespace_id(&request.namespace_id)?, request.shows_unwritten);
+        let request = request.request.unwrap_or_default();
         let target = Target::new(namespace_id, request.execution.clone())?;
         let (target, token) = target.resume(&request.next_page_token)?;
         let (shard, key) = self.find(&target).await?;
-        shard.get_history(key, token, &request).await
+        shard.get_history(key, token, &request, shows_unwritten).await
     }
 
     pub async fn get_workflow_execution_history_reverse(

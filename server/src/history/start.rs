@@ -81,7 +81,7 @@ impl Shard {
                 return Ok(existing);
             }
             // Whatever is not new has not had the signal yet.
-            match self.transact(&request.key(existing.run_id), Input::Signal(signal.clone())).await {
+            match self.transact(&request.key(existing.run_id), Input::SignalAndBegin(signal.clone())).await {
                 Ok(_) => return Ok(existing),
                 Err(TransactError::Rejected(Rejection::ExecutionClosed)) => {}
                 Err(error) => return Err(error.into()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::everrow::history as request;
+use proto::temporal::api::common::v1::Link;
 use proto::temporal::api::enums::v1::EventType;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{EventId, ExecutionKey, NamespaceId, Parent, Signal, Start};
@@ -84,6 +85,16 @@ pub(super) fn start_response(
         started: run.is_new,
         status: public_status(run.status).into(),
         link: Some(link),
+        ..Default::default()
+    }
+}
+
+/// The start's part of an answer that an update of a run which is there already gave.
+pub(super) fn joined_response(run: &StartedRun, link: Option<Link>) -> public::StartWorkflowExecutionResponse {
+    public::StartWorkflowExecutionResponse {
+        run_id: run.run_id.to_string(),
+        status: public_status(run.status).into(),
+        link,
         ..Default::default()
     }
 }

@@ -14,7 +14,7 @@ use super::links::LinkedRun;
 use super::service::{FOLLOWED_RUNS_MAX, Service, namespace_id};
 use super::shard::Shard;
 use super::start::{Joined, StartRequest, StartedRun};
-use super::start_requests::{start_request, start_response};
+use super::start_requests::{joined_response, start_request, start_response};
 use super::transact::TransactError;
 use super::update::{Reached, Waiter, response, stage_of};
 use super::updates::{Abort, Found};
@@ -38,7 +38,9 @@ impl Service {
             let mut run = shard.join_or_start(&start).await?;
             let key = start.key(run.run_id);
             let Some(waiter) = run.waiter.take() else { return Err(not_started()) };
+            let was_over = matches!(waiter.found, Found::Recorded(_));
             match shard.wait_for_update(&key, waiter, stage).await? {
+                Ok(reached) if was_over => return Ok(recorded(&namespace, &start, &run, reached)),
                 Ok(reached) => return Ok(both(&namespace, &start, run, reached)),
                 Err(abort) if run.is_new => return Err(ServiceError::operations([None, Some(abort.into())])),
                 // Another run may take it: the next of the chain, or, once, one that is started for it.
@@ -75,8 +77,32 @@ fn both(
     let update = start.update.as_deref().cloned().unwrap_or_default();
     let update = response(namespace, &start.key(run.run_id), &update, reached);
     let linked = LinkedRun { namespace: namespace.to_owned(), workflow_id: &start.workflow_id, run_id: run.run_id };
-    let started = start_response(&run, linked, start.start.request_id.clone());
-    let responses = [OneResponse::StartWorkflow(started), OneResponse::UpdateWorkflow(update)];
+    let started = if run.is_new {
+        start_response(&run, linked, start.start.request_id.clone())
+    } else {
+        joined_response(&run, Some(linked.start_link()))
+    };
+    responses(started, update)
+}
+
+/// The update was over before it was asked for: there is less to tell.
+fn recorded(
+    namespace: &str,
+    start: &StartRequest,
+    run: &StartedRun,
+    reached: Reached,
+) -> public::ExecuteMultiOperationResponse {
+    let update = start.update.as_deref().cloned().unwrap_or_default();
+    let update = response(namespace, &start.key(run.run_id), &update, reached);
+    let update = public::UpdateWorkflowExecutionResponse { link: None, ..update };
+    responses(joined_response(run, None), update)
+}
+
+fn responses(
+    started: public::StartWorkflowExecutionResponse,
+    updated: public::UpdateWorkflowExecutionResponse,
+) -> public::ExecuteMultiOperationResponse {
+    let responses = [OneResponse::StartWorkflow(started), OneResponse::UpdateWorkflow(updated)];
     let responses = responses.map(|response| Response { response: Some(response) }).into();
     public::ExecuteMultiOperationResponse { responses }
 }

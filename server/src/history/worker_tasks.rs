@@ -147,6 +147,7 @@ impl Shard {
             #[expect(deprecated, reason = "older workers still tell their version this way")]
             worker_version: request.worker_version_stamp,
             request_id: REQUEST_OF_COMPLETION.to_owned(),
+            eager_request_id: self.env.new_uuid(),
             namespaces,
         };
         let slot = self.slots.run(key);

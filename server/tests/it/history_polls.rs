@@ -196,6 +196,35 @@ async fn tokens_outlive_the_node_that_made_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_is_not_written_is_shown_to_programs_and_not_to_people() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "failing");
+    run.start().await;
+    let failed = public::RespondWorkflowTaskFailedRequest {
+        namespace: NAMESPACE.into(),
+        task_token: run.poll().await.task_token,
+        ..Default::default()
+    };
+    run.client().respond_workflow_task_failed(failed).await.unwrap();
+    let shown = get(&run, ask(&run, Bytes::new())).await.unwrap();
+    assert_eq!(shown.ids(), [1, 2, 3, 4, 5]);
+    let Some(Attributes::WorkflowTaskScheduledEventAttributes(again)) = &shown.events[4].attributes else { panic!() };
+    assert_eq!(again.attempt, 2);
+    run.poll().await;
+    let shown = get(&run, ask(&run, Bytes::new())).await.unwrap();
+    assert_eq!(shown.ids(), [1, 2, 3, 4, 5, 6]);
+    let Some(Attributes::WorkflowTaskStartedEventAttributes(begun)) = &shown.events[5].attributes else { panic!() };
+    assert_eq!(begun.identity, "", "it is the worker's once it has completed");
+    for viewer in ["temporal-cli", "temporal-ui"] {
+        let mut request = tonic::Request::new(ask(&run, Bytes::new()));
+        request.metadata_mut().insert("client-name", viewer.parse().unwrap());
+        let page = run.client().get_workflow_execution_history(request).await.unwrap().into_inner();
+        assert_eq!(page.history.unwrap_or_default().events, shown.events[..4], "{viewer}");
+    }
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_worth_nothing_in_another_namespace() {
     let given = a_node().await;
     given.client().register_namespace(register("elsewhere")).await.unwrap();

@@ -109,6 +109,8 @@ fn an_eager_activity_is_given_to_the_worker_that_scheduled_it() {
     assert_eq!(started[0].started_at, run.facts.now);
     let attempt = run.activity(5).unrecorded.started.as_ref().unwrap();
     assert_eq!(attempt.identity, "worker");
+    let other = run.activity(7).unrecorded.started.as_ref().unwrap();
+    assert_ne!(attempt.request_id, other.request_id, "a request starts one activity");
     let transfers = run.transfers();
     let [TransferTask::Activity { scheduled_event_id, .. }] = transfers.as_slice() else { panic!("{transfers:?}") };
     assert_eq!(scheduled_event_id.0, 6, "only the other one looks for a worker");

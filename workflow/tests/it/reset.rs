@@ -177,6 +177,24 @@ fn each_version_of_a_worker_leaves_one_point_to_reset_to_along_the_chain_of_runs
     let next = Run::born(*run.new_run.take().unwrap(), run.facts.clone());
     assert_eq!(points(&next), expected);
     assert!(next.state.reset_points.iter().all(|point| point.run_id == run.state.key.run_id));
+    let expires_at = Some(run.facts.now + run.facts.retention);
+    assert!(next.state.reset_points.iter().all(|point| point.expires_at == expires_at), "the run may be gone by then");
+}
+
+#[test]
+fn points_of_runs_that_may_be_gone_are_not_left_to_the_next_run() {
+    let mut run = Run::started();
+    for n_run in 1..=3 {
+        run.facts.now = run.facts.now + run.facts.retention * 2 / 3;
+        run.facts.new_run_id = RunId(Uuid::from_u128(100 + n_run));
+        run.start_task();
+        let (checksum, commands) = (format!("worker {n_run}"), vec![continue_as_new(Default::default())]);
+        let completion = workflow::CompleteWorkflowTask { binary_checksum: checksum, ..run.completion(commands) };
+        run.input(Input::CompleteWorkflowTask(Box::new(completion))).unwrap();
+        run = Run::born(*run.new_run.take().unwrap(), run.facts.clone());
+    }
+    let left: Vec<&str> = run.state.reset_points.iter().map(|point| point.binary_checksum.as_str()).collect();
+    assert_eq!(left, ["worker 2", "worker 3"]);
 }
 
 #[test]

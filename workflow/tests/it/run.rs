@@ -367,6 +367,7 @@ impl Run {
             metering_metadata: None,
             worker_version: None,
             request_id: "again".to_owned(),
+            eager_request_id: Uuid::from_u128(0xea6e7),
             namespaces: namespaces(),
         }
     }

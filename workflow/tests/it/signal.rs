@@ -1,8 +1,8 @@
 //! Signals.
 
-use workflow::{LimitCause, Rejection};
+use workflow::{Input, LimitCause, Rejection, Start};
 
-use crate::run::{Run, complete_workflow, signal};
+use crate::run::{Run, SECOND, complete_workflow, plain_start, signal};
 
 #[test]
 fn a_signal_schedules_a_workflow_task_unless_one_is_pending() {
@@ -11,6 +11,20 @@ fn a_signal_schedules_a_workflow_task_unless_one_is_pending() {
     run.signal("b").unwrap();
     let expected = ["WorkflowExecutionSignaled", "WorkflowTaskScheduled", "WorkflowExecutionSignaled"];
     assert_eq!(run.history_from(5), expected);
+}
+
+#[test]
+fn a_signal_with_start_does_not_wait_for_the_first_workflow_task_but_a_plain_one_does() {
+    let delayed = || Run::started_as(Start { start_delay: Some(30 * SECOND), ..plain_start() });
+    let mut run = delayed();
+    run.signal("a").unwrap();
+    assert_eq!(run.history_from(2), ["WorkflowExecutionSignaled"]);
+    run.input(Input::SignalAndBegin(signal("a"))).unwrap();
+    assert_eq!(run.history_from(3), [""; 0], "the same request is no second signal");
+    run.input(Input::SignalAndBegin(signal("b"))).unwrap();
+    assert_eq!(run.history_from(3), ["WorkflowExecutionSignaled", "WorkflowTaskScheduled"]);
+    run.fire_next_timer().unwrap();
+    assert_eq!(run.history().len(), 4, "the first task's time comes, and it is there");
 }
 
 #[test]

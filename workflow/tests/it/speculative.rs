@@ -80,6 +80,28 @@ fn a_signal_during_the_task_records_it_and_waits() {
 }
 
 #[test]
+fn a_task_that_is_recorded_late_names_its_worker_only_if_the_worker_ends_it() {
+    type Change = fn(&mut Run);
+    let cases: [(&str, &str, Change); 5] = [
+        ("completed", "worker", |run| drop(run.answer(vec![acceptance("u")]).unwrap())),
+        ("failed", "worker", Run::fail_task),
+        ("signaled", "", |run| drop(run.signal("s").unwrap())),
+        ("terminated", "history-service", |run| drop(run.terminate().unwrap())),
+        ("timed out", "", |run| {
+            while run.state.workflow_task.is_speculative() {
+                run.fire_next_timer().unwrap();
+            }
+        }),
+    ];
+    for (case, expected, change) in cases {
+        let mut run = Run::updating("u");
+        change(&mut run);
+        let Attributes::WorkflowTaskStartedEventAttributes(started) = run.event(6) else { panic!("{case}") };
+        assert_eq!(started.identity, expected, "{case}");
+    }
+}
+
+#[test]
 fn nobody_takes_it_and_a_normal_task_follows() {
     let mut run = Run::idle();
     run.take_tasks();

@@ -107,6 +107,14 @@ fn messages_without_a_command_come_after_all_commands() {
 }
 
 #[test]
+fn of_two_messages_with_one_id_only_the_first_can_be_named() {
+    let mut run = Run::updating("u");
+    let reply = run.answer(vec![acceptance("u"), acceptance("u")]).unwrap();
+    let Reply::BadCommand { message, .. } = reply else { panic!("unexpected {reply:?}") };
+    assert!(message.ends_with("ProtocolMessageCommand referenced absent message ID u/accept"), "{message}");
+}
+
+#[test]
 fn two_updates_share_a_task() {
     let mut run = Run::idle();
     run.admit("a").unwrap();

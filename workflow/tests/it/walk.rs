@@ -198,7 +198,8 @@ fn any_input(random: &mut SmallRng, run: &Run) -> Input {
         2..=5 => complete_task(random, run),
         6..=8 => fail_task(random, run),
         9 | 10 => any_timer(random, run),
-        11 | 12 => Input::Signal(signal(["", "a", "b", "c"][random.random_range(0..4)])),
+        11 => Input::Signal(signal(["", "a", "b", "c"][random.random_range(0..4)])),
+        12 => Input::SignalAndBegin(signal(["", "a", "b", "c"][random.random_range(0..4)])),
         13 | 14 => start_activity(random, run),
         15 | 16 => end_activity(random, run),
         17 if chance(random, 2) => operate_on_activity(random, run),
@@ -277,6 +278,7 @@ fn complete_task(random: &mut SmallRng, run: &Run) -> Input {
         metering_metadata: None,
         worker_version: None,
         request_id: "again".to_owned(),
+        eager_request_id: uuid::Uuid::from_u128(random.random()),
         namespaces: namespaces(),
     }))
 }

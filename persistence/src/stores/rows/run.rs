@@ -284,14 +284,22 @@ fn decode_pause(paused: record::Paused) -> Pause {
 }
 
 fn encode_reset_point(point: &ResetPoint) -> record::ResetPoint {
-    let ResetPoint { binary_checksum, build_id, run_id, first_task_completed_event_id, created_at, is_resettable } =
-        point;
+    let ResetPoint {
+        binary_checksum,
+        build_id,
+        run_id,
+        first_task_completed_event_id,
+        created_at,
+        expires_at,
+        is_resettable,
+    } = point;
     record::ResetPoint {
         binary_checksum: binary_checksum.clone(),
         build_id: build_id.clone(),
         run_id: uuid_bytes(run_id.0),
         first_workflow_task_completed_event_id: first_task_completed_event_id.0,
         created_at: created_at.0,
+        expires_at: expires_at.map(|at| at.0),
         is_resettable: *is_resettable,
     }
 }
@@ -303,6 +311,7 @@ fn decode_reset_point(point: record::ResetPoint) -> Decoded<ResetPoint> {
         run_id: RunId(uuid(&point.run_id, "reset point's run_id")?),
         first_task_completed_event_id: EventId(point.first_workflow_task_completed_event_id),
         created_at: Timestamp(point.created_at),
+        expires_at: point.expires_at.map(Timestamp),
         is_resettable: point.is_resettable,
     })
 }

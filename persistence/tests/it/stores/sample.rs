@@ -267,6 +267,7 @@ impl Sampler {
             run_id: RunId(self.uuid()),
             first_task_completed_event_id: self.event_id(),
             created_at: self.moment(),
+            expires_at: self.maybe(Self::moment),
             is_resettable: self.0.random(),
         }
     }

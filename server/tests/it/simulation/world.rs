@@ -163,6 +163,7 @@ impl World {
             let request = request::GetWorkflowExecutionHistoryRequest {
                 namespace_id: NAMESPACE_ID.into(),
                 request: Some(request),
+                shows_unwritten: false,
             };
             let page = match self.handle.services().history.get_workflow_execution_history(request).await {
                 Ok(page) => page,
@@ -186,8 +187,11 @@ impl World {
             history_event_filter_type: proto::temporal::api::enums::v1::HistoryEventFilterType::CloseEvent.into(),
             ..Default::default()
         };
-        let request =
-            request::GetWorkflowExecutionHistoryRequest { namespace_id: NAMESPACE_ID.into(), request: Some(request) };
+        let request = request::GetWorkflowExecutionHistoryRequest {
+            namespace_id: NAMESPACE_ID.into(),
+            request: Some(request),
+            shows_unwritten: false,
+        };
         // An error is only a reason to look again.
         let _ = self.handle.services().history.get_workflow_execution_history(request).await;
     }
