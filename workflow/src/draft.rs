@@ -65,6 +65,11 @@ impl<'a> Draft<'a> {
         Self { properties_before: Some(properties), ..Self::around(state.clone(), facts, Vec::new()) }
     }
 
+    /// A run that begins with a part of another one's history: nothing of it is in the store yet.
+    pub(crate) fn from_part(replayed: &ExecutionState, facts: &'a Facts) -> Self {
+        Self::around(replayed.clone(), facts, Vec::new())
+    }
+
     /// A run's first event makes its state.
     pub(crate) fn begin(key: ExecutionKey, first: Entry, facts: &'a Facts) -> Self {
         let branch = Branch::root(key.run_id);

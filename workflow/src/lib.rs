@@ -40,6 +40,7 @@ mod close;
 mod next_run;
 mod branch;
 mod reset;
+mod worker_version;
 mod retry;
 mod cron;
 

@@ -20,6 +20,7 @@ use crate::activity::{self, ActivityProgress};
 use crate::child;
 use crate::draft::{Draft, Entry};
 use crate::ids::{EventId, RunId};
+use crate::input::UpdateOptions;
 use crate::options;
 use crate::start::Started;
 use crate::state::ExecutionState;
@@ -27,6 +28,7 @@ use crate::tasks::{TimerTask, TransferTask};
 use crate::time::Timestamp;
 use crate::transition::{Facts, Outcome, Rejection, Reply, Transition};
 use crate::update;
+use crate::worker_version;
 use crate::workflow_task::{self, SERVER_IDENTITY, Starting, WorkflowTask};
 
 /// A run can be reset to at most so many points, the newest.
@@ -44,6 +46,8 @@ pub struct Reset {
     pub request_id: String,
     /// What came after the point of the reset, in its order; see `Reapplied`.
     pub events: Vec<HistoryEvent>,
+    /// What is changed of the new run before it begins.
+    pub options: Vec<UpdateOptions>,
 }
 
 /// Which of the events after the point of a reset are given to the new run.
@@ -109,13 +113,16 @@ pub struct ResetPoint {
 /// If that part does not end with a workflow task that is scheduled or started.
 pub fn reset(replayed: &ExecutionState, reset: Reset, facts: &Facts) -> Result<Box<Transition>, Rejection> {
     assert!(replayed.is_running(), "a run is reset to a point before its end");
-    let mut draft = Draft::new(replayed, facts);
+    let mut draft = Draft::from_part(replayed, facts);
     draft.state.unrecorded.start_request_id.clone_from(&reset.request_id);
     fail_workflow_task(&mut draft, &reset)?;
     wake(&mut draft);
     fail_activities(&mut draft, &reset.reason);
     for event in reset.events {
         reapply(&mut draft, event);
+    }
+    for change in reset.options {
+        options::update(&mut draft, change);
     }
     workflow_task::ensure(&mut draft);
     let run_id = draft.state.key.run_id;
@@ -291,6 +298,9 @@ pub(crate) fn apply_point(
     points.push(point);
     let n_too_many = points.len().saturating_sub(POINTS_MAX);
     points.drain(..n_too_many);
+    if !checksum.is_empty() {
+        worker_version::apply_checksums(state);
+    }
 }
 
 /// The points that a run which ends now leaves to the next one of its chain: its own are good until it may be deleted.

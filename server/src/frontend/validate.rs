@@ -173,10 +173,7 @@ pub(crate) fn reset(request: &public::ResetWorkflowExecutionRequest) -> Result<(
         let unknown = request.reset_reapply_type;
         return Err(ServiceError::Internal(format!("unknown reset reapply type: {unknown}")));
     }
-    if !request.post_reset_operations.is_empty() {
-        return Err(ServiceError::Unimplemented("operations after a reset are not supported yet".into()));
-    }
-    Ok(())
+    request.post_reset_operations.iter().try_for_each(options::after_reset)
 }
 
 pub(crate) fn history_page(page: &mut i32) {

@@ -1,7 +1,9 @@
 //! Options of a run that an operator changes: so far, its priority.
 
+use prost_types::FieldMask;
 use proto::everrow::history as request;
-use proto::temporal::api::workflow::v1::WorkflowExecutionOptions;
+use proto::temporal::api::workflow::v1::post_reset_operation::Variant;
+use proto::temporal::api::workflow::v1::{PostResetOperation, WorkflowExecutionOptions};
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{Input, Reply, UpdateOptions};
 
@@ -15,11 +17,8 @@ impl Service {
         request: request::UpdateWorkflowExecutionOptionsRequest,
     ) -> Result<public::UpdateWorkflowExecutionOptionsResponse, ServiceError> {
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
-        let input = Input::UpdateOptions(UpdateOptions {
-            identity: request.identity,
-            priority: request.workflow_execution_options.and_then(|options| options.priority),
-            fields: request.update_mask.unwrap_or_default().paths.iter().map(|path| camel_case(path)).collect(),
-        });
+        let (options, mask) = (request.workflow_execution_options, request.update_mask);
+        let input = Input::UpdateOptions(change(request.identity, options, mask));
         let run = Target::new(namespace_id, request.workflow_execution)?;
         let Reply::Priority(priority) = self.transact(&run, input).await? else {
             return Err(ServiceError::Internal(
@@ -31,5 +30,23 @@ impl Service {
             workflow_execution_options: Some(options),
             ..Default::default()
         })
+    }
+}
+
+/// What a reset changes of the new run's options. The frontend has refused what it cannot change.
+pub(super) fn change_after_reset(operation: PostResetOperation) -> Option<UpdateOptions> {
+    match operation.variant? {
+        Variant::UpdateWorkflowOptions(update) => {
+            Some(change(String::new(), update.workflow_execution_options, update.update_mask))
+        }
+        Variant::SignalWorkflow(_) => None,
+    }
+}
+
+fn change(identity: String, options: Option<WorkflowExecutionOptions>, mask: Option<FieldMask>) -> UpdateOptions {
+    UpdateOptions {
+        identity,
+        priority: options.and_then(|options| options.priority),
+        fields: mask.unwrap_or_default().paths.iter().map(|path| camel_case(path)).collect(),
     }
 }

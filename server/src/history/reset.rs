@@ -7,7 +7,7 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use tokio::sync::MutexGuard;
 use workflow::{
     CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Reapplied, Rejection, Reset, RunId,
-    Status, Terminate, Transition,
+    Status, Terminate, Transition, UpdateOptions,
 };
 
 use super::cache::{Execution, Slot};
@@ -28,6 +28,8 @@ pub(crate) struct ResetRequest {
     pub(crate) reason: String,
     pub(crate) request_id: String,
     pub(crate) reapplied: Reapplied,
+    /// What is changed of the new run before it begins.
+    pub(crate) options: Vec<UpdateOptions>,
 }
 
 /// A run that nobody else changes meanwhile, as it is in the store.
@@ -266,6 +268,7 @@ fn new_run(
         reason: request.reason.clone(),
         request_id: request.request_id.clone(),
         events,
+        options: request.options.clone(),
     };
     Ok(*workflow::reset(&replayed, reset, facts)?)
 }

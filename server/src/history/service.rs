@@ -19,6 +19,7 @@ use super::cache::HotExecutions;
 use super::config::HistoryConfig;
 use super::describe::describe;
 use super::links::LinkedRun;
+use super::options::change_after_reset;
 use super::ownership::Ownership;
 use super::queries::Query;
 use super::reset::ResetRequest;
@@ -174,6 +175,7 @@ impl Service {
             reason: request.reason,
             request_id: request.request_id,
             reapplied,
+            options: request.post_reset_operations.into_iter().filter_map(change_after_reset).collect(),
         };
         let run_id = shard.reset(reset).await?.to_string();
         Ok(public::ResetWorkflowExecutionResponse { run_id })

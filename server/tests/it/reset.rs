@@ -8,11 +8,13 @@ use proto::temporal::api::command::v1::{
     Command, CompleteWorkflowExecutionCommandAttributes, ContinueAsNewWorkflowExecutionCommandAttributes,
     StartTimerCommandAttributes,
 };
-use proto::temporal::api::common::v1::{WorkflowExecution, WorkflowType};
+use proto::temporal::api::common::v1::{Priority, WorkflowExecution, WorkflowType};
 use proto::temporal::api::enums::v1::{CommandType, EventType, ResetReapplyExcludeType, WorkflowExecutionStatus};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
+use proto::temporal::api::workflow::v1::post_reset_operation::{SignalWorkflow, UpdateWorkflowOptions, Variant};
+use proto::temporal::api::workflow::v1::{PostResetOperation, WorkflowExecutionOptions};
 use proto::temporal::api::workflowservice::v1 as public;
 use tonic::{Code, Status};
 
@@ -290,5 +292,49 @@ async fn a_reset_that_cannot_be_is_refused_and_changes_nothing() {
     refused(reset(&given, reset_to(unknown, 9, "r")).await, Code::NotFound, &message);
     let described = describe(&given, "").await.workflow_execution_info.expect("it is described");
     assert_eq!((described.execution.clone(), described.status()), (execution(&base), WorkflowExecutionStatus::Running));
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_reset_gives_the_new_run_other_options_that_outlive_the_node() {
+    let given = a_node().await;
+    let base = start(&given).await;
+    work(&given, vec![timer()]).await;
+    let priority = Some(Priority { priority_key: 2, ..Default::default() });
+    let change = |path: &str| PostResetOperation {
+        variant: Some(Variant::UpdateWorkflowOptions(UpdateWorkflowOptions {
+            workflow_execution_options: Some(WorkflowExecutionOptions {
+                priority: priority.clone(),
+                ..Default::default()
+            }),
+            update_mask: Some(prost_types::FieldMask { paths: vec![path.into()] }),
+        })),
+    };
+    let with = |operation| public::ResetWorkflowExecutionRequest {
+        post_reset_operations: vec![operation],
+        ..reset_to(&base, 4, "r")
+    };
+    let signal = PostResetOperation { variant: Some(Variant::SignalWorkflow(SignalWorkflow::default())) };
+    for (operation, message) in [
+        (signal, "unsupported post reset operation: *workflow.PostResetOperation_SignalWorkflow_"),
+        (PostResetOperation::default(), "unsupported post reset operation: <nil>"),
+    ] {
+        refused(
+            given.client().reset_workflow_execution(with(operation)).await.map(|_| ()),
+            Code::InvalidArgument,
+            message,
+        );
+    }
+    let made = given.client().reset_workflow_execution(with(change("priority"))).await.expect("a reset");
+    let new = made.into_inner().run_id;
+    let directory = given.stop().await;
+    let given = a_node_in(directory).await;
+    use EventType as E;
+    assert_eq!(
+        kinds(&history(&given, &new).await[3..]),
+        [E::WorkflowTaskFailed, E::WorkflowExecutionOptionsUpdated, E::WorkflowTaskScheduled]
+    );
+    let info = describe(&given, &new).await.workflow_execution_info.expect("it is described");
+    assert_eq!(info.priority, priority);
     given.stop().await;
 }

@@ -7,7 +7,7 @@ from typing import Any
 from catalogue import scenario
 from catalogue.children import Family
 from catalogue.updates import accepted, answer, begin_update, completed
-from commands import NEVER, complete, marker, protocol_message, schedule_activity, start_timer
+from commands import NEVER, complete, marker, payload, protocol_message, schedule_activity, start_timer
 from runs import Run, attributes_of
 from stage import CLIENT, Stage
 
@@ -173,3 +173,27 @@ async def reset_refused(stage: Stage) -> None:
     ):
         asked = {"workflow_execution": execution, "workflow_task_finish_event_id": event_id}
         await stage.refused("ResetWorkflowExecution", request_id=stage.request_id(), reason="again", **asked)
+
+
+def changed_options(path: str, **options: Any) -> dict[str, Any]:
+    change = {"workflow_execution_options": options, "update_mask": {"paths": [path]}}
+    return {"post_reset_operations": [{"update_workflow_options": change}]}
+
+
+@scenario
+async def reset_with_options(stage: Stage) -> None:
+    """A reset changes the options of the new run; what cannot be changed is refused, and so is a signal."""
+    run = await stage.start(memo={"fields": {"note": payload("kept")}})
+    await (await stage.workflow_task()).complete(start_timer(after=NEVER))
+    await stage.signal(run, "one", 1)
+    plain = {
+        "workflow_execution": run.execution,
+        "workflow_task_finish_event_id": FIRST_TASK,
+        "request_id": stage.request_id(),
+    }
+    for operation in ({"signal_workflow": {"signal_name": "s"}}, {}):
+        await stage.refused("ResetWorkflowExecution", post_reset_operations=[operation], **plain)
+    await stage.refused("ResetWorkflowExecution", **plain | changed_options("nothing", priority={"priority_key": 2}))
+    again = await reset(stage, run, **changed_options("priority", priority={"priority_key": 2}))
+    stage.note("description", await stage.describe(again))
+    await finish(stage, again)

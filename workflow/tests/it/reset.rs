@@ -1,5 +1,6 @@
 //! Reset: a run that begins with a part of another one's history.
 
+use proto::temporal::api::common::v1::Priority;
 use proto::temporal::api::enums::v1::{
     EventType, ResetReapplyExcludeType, ResetReapplyType, RetryState, UpdateAdmittedEventOrigin,
     WorkflowTaskFailedCause,
@@ -8,7 +9,9 @@ use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::history::v1::ActivityTaskStartedEventAttributes;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use uuid::Uuid;
-use workflow::{ChildStarted, EventId, Input, Reapplied, Rejection, RunId, Start, TimerTask, TransferTask};
+use workflow::{
+    ChildStarted, EventId, Input, Reapplied, Rejection, RunId, Start, TimerTask, TransferTask, UpdateOptions,
+};
 
 use crate::answers::{acceptance, response, update_request};
 use crate::others::start_child;
@@ -152,6 +155,22 @@ fn the_base_of_a_reset_remembers_the_new_run() {
     let new_run_id = RunId(Uuid::from_u128(2));
     run.input(Input::LeaveTo(new_run_id)).unwrap();
     assert_eq!(run.state.unrecorded.reset_run_id, Some(new_run_id));
+}
+
+#[test]
+fn a_reset_changes_the_options_of_the_new_run_before_it_begins() {
+    let base = eventful();
+    let completed = base.state.last_event_id().0;
+    let priority = Priority { priority_key: 2, ..Default::default() };
+    let change = |fields: &[&str]| UpdateOptions {
+        identity: String::new(),
+        priority: Some(priority.clone()),
+        fields: fields.iter().map(|field| (*field).to_owned()).collect(),
+    };
+    let run = base.reset_with(completed, vec![change(&["priority"]), change(&[])]).unwrap();
+    let expected = ["WorkflowTaskFailed", "WorkflowExecutionOptionsUpdated", "WorkflowTaskScheduled"];
+    assert_eq!(run.history_from(completed), expected, "what changes nothing is no event");
+    assert_eq!(run.state.priority, Some(priority));
 }
 
 #[test]

@@ -25,7 +25,7 @@ use workflow::{
     Activity, ActivityRef, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey, ExecutionState,
     Facts, FailActivity, Input, KnownNamespaces, Limits, NamespaceId, Notice, Reapplied, Rejection, Reply, Reset,
     RunId, Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef, Terminate, TimerTask,
-    Timestamp, TransferTask, Transition, WaitingUpdate, WorkflowTask, WorkflowTaskStarted,
+    Timestamp, TransferTask, Transition, UpdateOptions, WaitingUpdate, WorkflowTask, WorkflowTaskStarted,
 };
 
 // Named by its path: the benchmark and the store's tests take this file from where it is.
@@ -123,6 +123,10 @@ impl Run {
 
     /// The run that this one would be reset to now.
     pub(crate) fn reset(&self, point: i64) -> Result<Self, Rejection> {
+        self.reset_with(point, Vec::new())
+    }
+
+    pub(crate) fn reset_with(&self, point: i64, options: Vec<UpdateOptions>) -> Result<Self, Rejection> {
         let mut batches = self.batches.clone();
         batches.iter_mut().for_each(|batch| batch.retain(|event| event.event_id < point));
         batches.retain(|batch| !batch.is_empty());
@@ -136,6 +140,7 @@ impl Run {
             reason: "bad deploy".to_owned(),
             request_id: "reset-1".to_owned(),
             events: later.cloned().collect(),
+            options,
         };
         let born = workflow::reset(&replayed, reset, &self.facts)?;
         Ok(Self::born_with(batches, *born, self.facts.clone()))

@@ -1,5 +1,8 @@
 //! Requests that change the options of a run.
 
+use prost_types::FieldMask;
+use proto::temporal::api::workflow::v1::post_reset_operation::Variant;
+use proto::temporal::api::workflow::v1::{PostResetOperation, WorkflowExecutionOptions};
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::{invalid, priority, run_id};
@@ -17,7 +20,28 @@ pub(crate) fn update(request: &public::UpdateWorkflowExecutionOptionsRequest) ->
     let mask = request.update_mask.as_ref().ok_or_else(|| invalid("UpdateMask is required"))?;
     let options = request.workflow_execution_options.as_ref();
     let options = options.ok_or_else(|| invalid("WorkflowExecutionOptions is required"))?;
+    let known = |path| known(path).map_err(|reason| invalid(format!("error parsing UpdateMask: {reason}")));
     mask.paths.iter().try_for_each(|path| known(path))?;
+    built(options, mask)
+}
+
+/// What is to be done to a run that is the outcome of a reset.
+pub(crate) fn after_reset(operation: &PostResetOperation) -> Result<(), ServiceError> {
+    let unsupported = |kind: &str| invalid(format!("unsupported post reset operation: {kind}"));
+    let update = match &operation.variant {
+        Some(Variant::UpdateWorkflowOptions(update)) => update,
+        Some(Variant::SignalWorkflow(_)) => {
+            return Err(unsupported("*workflow.PostResetOperation_SignalWorkflow_"));
+        }
+        None => return Err(unsupported("<nil>")),
+    };
+    let mask = update.update_mask.clone().unwrap_or_default();
+    let known = |path| known(path).map_err(|reason| invalid(format!("error applying update_options: {reason}")));
+    mask.paths.iter().try_for_each(|path| known(path))?;
+    built(&update.workflow_execution_options.clone().unwrap_or_default(), &mask)
+}
+
+fn built(options: &WorkflowExecutionOptions, mask: &FieldMask) -> Result<(), ServiceError> {
     priority(options.priority.as_ref())?;
     let names_override = mask.paths.iter().any(|path| path.starts_with("versioning_override"));
     if names_override && options.versioning_override.is_some() {
@@ -29,13 +53,11 @@ pub(crate) fn update(request: &public::UpdateWorkflowExecutionOptionsRequest) ->
     Ok(())
 }
 
-fn known(path: &str) -> Result<(), ServiceError> {
+/// Whether a mask may name this.
+fn known(path: &str) -> Result<(), String> {
     let is_under = |field: &str| path == field || path.starts_with(&format!("{field}."));
     if PRIORITY_PATHS.contains(&path) || is_under("versioning_override") || is_under("time_skipping_config") {
         return Ok(());
     }
-    Err(invalid(format!(
-        "error parsing UpdateMask: proto: invalid path {path:?} for message \
-         \"temporal.api.workflow.v1.WorkflowExecutionOptions\""
-    )))
+    Err(format!("proto: invalid path {path:?} for message \"temporal.api.workflow.v1.WorkflowExecutionOptions\""))
 }
