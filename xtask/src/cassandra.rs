@@ -79,6 +79,16 @@ impl Node {
         Ok(node)
     }
 
+    /// Where its counters are asked for.
+    pub(crate) fn jmx_port(&self) -> u16 {
+        self.port + 2
+    }
+
+    /// The process, if it runs.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.running_pid()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
@@ -143,7 +153,7 @@ impl Node {
         for folder in ["conf", "data", "commitlog", "saved_caches", "hints", "cdc_raw", "logs", "tmp"] {
             fs::create_dir_all(self.data.join(folder))?;
         }
-        let jmx_port = self.port + 2;
+        let jmx_port = self.jmx_port();
         for (name, template) in TEMPLATES {
             let text = template
                 .replace("@PORT@", &self.port.to_string())
@@ -205,7 +215,7 @@ impl Node {
 }
 
 /// Copies the jars into the cache, once. Another xtask may do the same: the first to finish wins.
-fn fetch_jars() -> Result<PathBuf> {
+pub(crate) fn fetch_jars() -> Result<PathBuf> {
     let library = tools::workshop().join(LIBRARY);
     if library.is_dir() {
         return Ok(library);
@@ -224,7 +234,7 @@ fn fetch_jars() -> Result<PathBuf> {
 }
 
 /// The `java` of `JAVA_HOME` or of the path, if it is of a version that Cassandra 5 runs on.
-fn find_java() -> Option<PathBuf> {
+pub(crate) fn find_java() -> Option<PathBuf> {
     let home = std::env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java"));
     home.into_iter().chain([PathBuf::from("java")]).find(|java| {
         let version = tools::output_of(Command::new(java).arg("-version")).unwrap_or_default();
@@ -242,7 +252,7 @@ fn command_line(pid: u32) -> Option<String> {
 }
 
 /// By the shell's own `kill`: a slim container has no program of that name.
-fn signal(pid: u32, name: &str) -> Result<()> {
+pub(crate) fn signal(pid: u32, name: &str) -> Result<()> {
     let status = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status()?;
     ensure!(status.success(), "cannot send {name} to process {pid}");
     Ok(())

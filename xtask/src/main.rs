@@ -1,6 +1,7 @@
 //! Everrow's own tooling, in place of scripts: `cargo xtask help` lists what it does.
 
 mod cassandra;
+mod compare;
 mod suites;
 mod tidy;
 mod tools;
@@ -16,6 +17,9 @@ usage: cargo xtask <command>
         a single-node Cassandra 5 for tests, fetched by Maven and run by Java 17
   test [--suite rust|python|golden|go]… [FILTER…]
         start Cassandra, run the Rust tests, the acceptance tests with the official SDKs and the golden comparison, stop Cassandra
+  compare [--rounds 5] [--scenario NAME]… [--count 500] [--concurrency 64] [--on cassandra|one-machine]… [--their-shards 4]
+        the stress driver against this server and the official one, in turns, on one Cassandra and then in their
+        single-machine modes; prints a table of ratios
   tidy  the style rules that the compiler does not know
   ci    formatting, clippy, tests, tidy: all that must be green";
 
@@ -35,6 +39,7 @@ fn run(arguments: &[String]) -> Result<()> {
     match command.as_str() {
         "cassandra" => cassandra::command(rest),
         "test" => suites::run(&suites::Selection::parse(rest)?),
+        "compare" => compare::run(&compare::Options::parse(rest)?),
         "tidy" if rest.is_empty() => tidy::run(&tools::repository()),
         "ci" if rest.is_empty() => ci(),
         "help" | "--help" | "-h" => {

@@ -1,0 +1,218 @@
+//! The command line of `everrow-stress`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+
+use crate::plan::{Extent, Load, Places, Plan, ScenarioName};
+use crate::report::{self, Figures};
+use crate::stress;
+
+/// Loads a server that speaks Temporal's API, measures it, and verifies that nothing was lost.
+///
+/// Brings its own workers. Ends with 0 if every workflow completed once and as it should, with 1 if not.
+#[derive(Debug, Parser)]
+#[command(name = "everrow-stress", version)]
+struct Arguments {
+    /// What to do again and again.
+    #[arg(value_enum, default_value = "one-activity")]
+    scenario: ScenarioName,
+    /// Where the server is.
+    #[arg(long, default_value = "127.0.0.1:7233")]
+    address: String,
+    /// How many of what the scenario has many of.
+    #[arg(long)]
+    size: Option<u32>,
+
+    /// Closed loop: so many operations at once, the next when one ends.
+    #[arg(long, default_value_t = 64, conflicts_with = "rate")]
+    concurrency: usize,
+    /// Open loop: so many operations a second, and latency counts from the moment at which each was due.
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Open loop: no more than so many under way at once.
+    #[arg(long, default_value_t = 10_000)]
+    in_flight_max: usize,
+
+    /// Stop after so many operations.
+    #[arg(long, conflicts_with = "duration")]
+    count: Option<u64>,
+    /// Stop after this time: 30s, 5m, 1h. [default: 10s]
+    #[arg(long, value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Reach the full load only after this time.
+    #[arg(long, value_parser = parse_duration, default_value = "0s")]
+    ramp: Duration,
+    /// Operations that are not measured, before those that are.
+    #[arg(long, default_value_t = 0)]
+    warm_up: u64,
+
+    /// The namespace; made if it is missing.
+    #[arg(long, default_value = "default")]
+    namespace: String,
+    /// Spread the workflows over so many namespaces, named after the one with a number behind it.
+    #[arg(long, default_value_t = 1)]
+    namespaces: usize,
+    /// Spread them over so many task queues in each namespace.
+    #[arg(long, default_value_t = 1)]
+    task_queues: usize,
+    /// Pollers of each kind for each task queue.
+    #[arg(long, default_value_t = 8)]
+    pollers: usize,
+    /// Connections for calls, and as many for polls.
+    #[arg(long, default_value_t = 2)]
+    connections: usize,
+    /// Bytes beside each input and result.
+    #[arg(long, default_value_t = 0)]
+    payload_bytes: usize,
+
+    /// Of how many workflows every event is read and checked at the end: a number, or all (up to 100000).
+    #[arg(long, default_value = "100", value_parser = parse_histories)]
+    histories: usize,
+    /// Write the figures to this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Write a page with plots to this file.
+    #[arg(long)]
+    html: Option<PathBuf>,
+}
+
+const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+/// What is kept of each workflow until it is checked is small, and still bounded.
+const HISTORIES_MAX: usize = 100_000;
+
+/// Whether all went well.
+///
+/// # Errors
+/// If there is nothing to report: the server cannot be reached, or a file cannot be written.
+pub fn run() -> Result<bool> {
+    let arguments = Arguments::parse();
+    let plan = arguments.plan()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(stress::run(plan))?;
+    let figures = Figures::of(&outcome);
+    if let Some(path) = &arguments.json {
+        let text = serde_json::to_string_pretty(&figures)?;
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &arguments.html {
+        std::fs::write(path, report::page(&figures)).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    eprintln!("{}", figures.summary());
+    Ok(figures.is_good)
+}
+
+impl Arguments {
+    fn plan(&self) -> Result<Plan> {
+        for (name, n) in [
+            ("concurrency", self.concurrency),
+            ("in-flight-max", self.in_flight_max),
+            ("namespaces", self.namespaces),
+            ("task-queues", self.task_queues),
+            ("pollers", self.pollers),
+        ] {
+            ensure!(n > 0, "--{name} 0 would do nothing");
+        }
+        ensure!(self.size != Some(0), "--size 0 would do nothing");
+        let load = match self.rate {
+            None => Load::Closed { concurrency: self.concurrency },
+            Some(rate) if rate.is_finite() && rate > 0.0 => Load::Open { rate, in_flight_max: self.in_flight_max },
+            Some(rate) => bail!("--rate {rate} is no rate"),
+        };
+        let extent = match self.count {
+            Some(count) => Extent::Count(count),
+            None => Extent::Duration(self.duration.unwrap_or(DURATION_DEFAULT)),
+        };
+        Ok(Plan {
+            address: self.address.clone(),
+            scenario: self.scenario,
+            size: self.size,
+            load,
+            extent,
+            ramp: self.ramp,
+            warm_up: self.warm_up,
+            place: Places {
+                namespaces: self.namespace_names(),
+                task_queues: self.task_queues,
+                pollers: self.pollers,
+                connections: self.connections,
+            },
+            payload_bytes: self.payload_bytes,
+            histories: self.histories,
+        })
+    }
+
+    fn namespace_names(&self) -> Vec<String> {
+        if self.namespaces == 1 {
+            return vec![self.namespace.clone()];
+        }
+        (0..self.namespaces).map(|n| format!("{}-{n}", self.namespace)).collect()
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+    let parsed = units.iter().find_map(|(unit, ms)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*ms).map(Duration::from_millis)
+    });
+    parsed.ok_or_else(|| format!("{text:?} is no duration; 500ms, 30s, 5m and 1h are"))
+}
+
+fn parse_histories(text: &str) -> Result<usize, String> {
+    match text {
+        "all" => Ok(HISTORIES_MAX),
+        number => number.parse().map(|n: usize| n.min(HISTORIES_MAX)).map_err(|_| "a number, or all".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is typed becomes a plan, or is refused with a reason.
+
+    use super::*;
+
+    fn plan(arguments: &[&str]) -> Result<Plan> {
+        let given = std::iter::once("everrow-stress").chain(arguments.iter().copied());
+        Arguments::try_parse_from(given)?.plan()
+    }
+
+    #[test]
+    fn nothing_given_is_a_closed_loop_of_ten_seconds() {
+        let plan = plan(&[]).expect("all has a default");
+        assert_eq!(plan.load, Load::Closed { concurrency: 64 });
+        assert_eq!(plan.extent, Extent::Duration(Duration::from_secs(10)));
+        assert_eq!(plan.place.namespaces, ["default"]);
+    }
+
+    #[test]
+    fn a_rate_makes_an_open_loop() {
+        let plan = plan(&["no-op", "--rate", "12.5", "--count", "7", "--namespaces", "2"]).expect("a plan");
+        assert_eq!(plan.load, Load::Open { rate: 12.5, in_flight_max: 10_000 });
+        assert_eq!((plan.scenario, plan.extent), (ScenarioName::NoOp, Extent::Count(7)));
+        assert_eq!(plan.place.namespaces, ["default-0", "default-1"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for wrong in [
+            &["--rate", "0"][..],
+            &["--rate", "1", "--concurrency", "1"],
+            &["--concurrency", "0"],
+            &["--duration", "5"],
+            &["--count", "1", "--duration", "1s"],
+            &["dancing"],
+        ] {
+            assert!(plan(wrong).is_err(), "{wrong:?} was taken");
+        }
+    }
+
+    #[test]
+    fn durations_have_units() {
+        for (text, ms) in [("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("1h", 3_600_000)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Calls of the public API, over a few connections. What fails for a while is tried again, and counted.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
+use tokio::time::Instant;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Response, Status};
+
+use crate::record::Recorder;
+
+/// What is answered at once takes no longer, or is asked for again.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Servers end a long poll after a minute at the latest, and say so; this is the time after which they are not heard of.
+pub(crate) const POLL_TIMEOUT: Duration = Duration::from_secs(70);
+/// A call that fails for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BACKOFF_FIRST: Duration = Duration::from_millis(20);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A history page may have as many bytes as a server is willing to send.
+const MESSAGE_BYTES_MAX: usize = 128 << 20;
+
+pub(crate) type Service = WorkflowServiceClient<Channel>;
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    services: Arc<[Service]>,
+    next: Arc<AtomicUsize>,
+    recorder: Arc<Recorder>,
+}
+
+impl Client {
+    pub(crate) async fn connect(address: &str, n_connections: usize, recorder: Arc<Recorder>) -> Result<Self> {
+        let url = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+        let mut services = Vec::new();
+        for _ in 0..n_connections.max(1) {
+            let endpoint = Endpoint::from_shared(url.clone())
+                .with_context(|| format!("{address} is no address"))?
+                .connect_timeout(CONNECT_TIMEOUT)
+                .tcp_nodelay(true)
+                .http2_adaptive_window(true);
+            let channel = endpoint.connect().await.with_context(|| format!("cannot connect to {address}"))?;
+            services.push(Service::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX));
+        }
+        Ok(Self { services: services.into(), next: Arc::default(), recorder })
+    }
+
+    /// One of the connections, each in its turn.
+    fn service(&self) -> Service {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        self.services[turn % self.services.len()].clone()
+    }
+
+    /// A call that is answered at once. The request names itself, so that sending it again does no harm.
+    pub(crate) async fn call<Q, A, F>(&self, message: &Q, send: impl Fn(Service, Request<Q>) -> F) -> Result<A, Status>
+    where
+        Q: Clone,
+        F: Future<Output = Result<Response<A>, Status>>,
+    {
+        self.call_within(CALL_TIMEOUT, message, send).await
+    }
+
+    pub(crate) async fn call_within<Q, A, F>(
+        &self,
+        timeout: Duration,
+        message: &Q,
+        send: impl Fn(Service, Request<Q>) -> F,
+    ) -> Result<A, Status>
+    where
+        Q: Clone,
+        F: Future<Output = Result<Response<A>, Status>>,
+    {
+        let deadline = Instant::now() + PATIENCE.max(timeout);
+        let mut backoff = BACKOFF_FIRST;
+        loop {
+            let mut request = Request::new(message.clone());
+            request.set_timeout(timeout);
+            let status = match send(self.service(), request).await {
+                Ok(answer) => return Ok(answer.into_inner()),
+                Err(status) => status,
+            };
+            if !is_passing(status.code()) || Instant::now() + backoff > deadline {
+                return Err(status);
+            }
+            self.recorder.error(status.code());
+            tokio::time::sleep(backoff).await;
+            backoff = (2 * backoff).min(BACKOFF_MAX);
+        }
+    }
+}
+
+/// The server may well answer when it is asked again.
+fn is_passing(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded | Code::Aborted | Code::Cancelled
+    )
+}

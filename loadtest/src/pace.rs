@@ -1,0 +1,60 @@
+//! When operations are to begin. Pure.
+
+use std::time::Duration;
+
+/// A steady rate, after a ramp over which it grows from nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    pub(crate) rate: f64,
+    pub(crate) ramp: Duration,
+}
+
+impl Pace {
+    /// When the operation of this number (from 0) is due, counted from the start of the clock.
+    pub(crate) fn due(&self, n: u64) -> Duration {
+        let n = n as f64;
+        let ramp = self.ramp.as_secs_f64();
+        let n_in_ramp = self.rate * ramp / 2.0;
+        let seconds =
+            if n < n_in_ramp { (2.0 * ramp * n / self.rate).sqrt() } else { ramp + (n - n_in_ramp) / self.rate };
+        Duration::from_secs_f64(seconds)
+    }
+}
+
+/// When the `n`-th of so many that work side by side begins.
+pub(crate) fn joins_at(n: usize, of: usize, ramp: Duration) -> Duration {
+    let share = u32::try_from(n).unwrap_or(u32::MAX);
+    ramp.saturating_mul(share) / u32::try_from(of.max(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Moments by hand.
+
+    use super::*;
+
+    fn check(ramp: u64, n: u64, due_ms: u128) {
+        let pace = Pace { rate: 100.0, ramp: Duration::from_secs(ramp) };
+        assert_eq!(pace.due(n).as_millis(), due_ms, "operation {n} after a ramp of {ramp} s");
+    }
+
+    #[test]
+    fn without_a_ramp_operations_are_evenly_apart() {
+        check(0, 0, 0);
+        check(0, 1, 10);
+        check(0, 250, 2500);
+    }
+
+    #[test]
+    fn over_a_ramp_half_as_many_begin_and_then_it_goes_on_evenly() {
+        check(4, 50, 2000);
+        check(4, 200, 4000);
+        check(4, 300, 5000);
+    }
+
+    #[test]
+    fn workers_join_one_after_the_other_over_the_ramp() {
+        assert_eq!(joins_at(0, 4, Duration::from_secs(8)), Duration::ZERO);
+        assert_eq!(joins_at(3, 4, Duration::from_secs(8)), Duration::from_secs(6));
+    }
+}

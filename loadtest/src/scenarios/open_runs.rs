@@ -1,0 +1,34 @@
+//! Workflows that are left open, each waiting for a timer that is far away: what does it cost to have many? An operation ends
+//! when the workflow answers a query, so when its timer is set. They end by themselves, or with their namespace.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::Scenario;
+use crate::bench::Bench;
+use crate::script::{Script, Step};
+
+/// Longer than anybody looks.
+const FAR_AWAY: Duration = Duration::from_secs(24 * 3600);
+
+pub(super) struct OpenRuns {
+    timers: u32,
+}
+
+pub(super) fn scenario(size: Option<u32>) -> OpenRuns {
+    OpenRuns { timers: size.unwrap_or(1) }
+}
+
+impl Scenario for OpenRuns {
+    fn operate<'a>(&'a self, bench: &'a Bench, _n: u64, due_at: Instant) -> BoxFuture<'a, Result<Duration>> {
+        Box::pin(async move {
+            let started = bench.start(Script::of(vec![Step::Timers { n: self.timers, after: FAR_AWAY }])).await?;
+            let told = bench.query(&started).await?;
+            ensure!(told == 0, "a timer fired early: {told}");
+            Ok(due_at.elapsed())
+        })
+    }
+}

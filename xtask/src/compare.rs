@@ -1,0 +1,182 @@
+//! `cargo xtask compare`: the stress driver against this server and the official one, in turns, on one machine.
+//!
+//! A turn starts one server alone, warms it up, and takes every scenario with the meters read before and after. Rounds
+//! alternate who goes first. What is told is the median of the rounds, and the ratio of the two medians.
+
+mod meters;
+mod servers;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use self::meters::Reading;
+use self::servers::{Home, Side};
+use self::table::Results;
+use crate::cassandra::{Node, Started};
+use crate::tools;
+
+/// A node for this alone, so that nobody else's statements are counted.
+const CASSANDRA_PORT: u16 = 9342;
+const SCENARIOS: [&str; 4] = ["no-op", "one-activity", "chain", "signals-to-one"];
+
+#[derive(Debug)]
+pub(crate) struct Options {
+    rounds: usize,
+    scenarios: Vec<String>,
+    /// Operations that are measured, for each scenario and round; a tenth of it warms up.
+    count: u64,
+    concurrency: usize,
+    homes: Vec<Home>,
+    their_shards: u32,
+}
+
+impl Options {
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options =
+            Self { rounds: 5, scenarios: Vec::new(), count: 500, concurrency: 64, homes: Vec::new(), their_shards: 4 };
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            let value = rest.next().with_context(|| format!("{option} needs a value"))?;
+            match option.as_str() {
+                "--rounds" => options.rounds = value.parse()?,
+                "--scenario" => options.scenarios.push(value.clone()),
+                "--count" => options.count = value.parse()?,
+                "--concurrency" => options.concurrency = value.parse()?,
+                "--their-shards" => options.their_shards = value.parse()?,
+                "--on" => options.homes.push(match value.as_str() {
+                    "cassandra" => Home::Cassandra,
+                    "one-machine" => Home::OneMachine,
+                    _ => bail!("--on cassandra or one-machine?"),
+                }),
+                _ => bail!("unknown option {option}"),
+            }
+        }
+        ensure!(options.rounds > 0 && options.count > 0, "nothing would be measured");
+        if options.scenarios.is_empty() {
+            options.scenarios = SCENARIOS.map(str::to_owned).to_vec();
+        }
+        if options.homes.is_empty() {
+            options.homes = vec![Home::Cassandra, Home::OneMachine];
+        }
+        Ok(options)
+    }
+}
+
+/// What every turn needs.
+struct Bench<'a> {
+    options: &'a Options,
+    driver: PathBuf,
+    servers: servers::Binaries,
+    node: Node,
+    /// Where configurations, data and logs of this comparison are.
+    folder: PathBuf,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    tools::step("release build", tools::cargo().args(["build", "--release", "-p", "server", "-p", "loadtest"]))?;
+    let release = tools::binaries()?.with_file_name("release");
+    let folder = tools::workshop().join("compare");
+    fs::create_dir_all(&folder)?;
+    let bench = Bench {
+        options,
+        driver: release.join("everrow-stress"),
+        servers: servers::Binaries { ours: release.join("everrow"), theirs: servers::fetch_reference()? },
+        node: Node::on_port(CASSANDRA_PORT),
+        folder,
+    };
+    for home in &options.homes {
+        let results = match home {
+            Home::Cassandra => bench.on_cassandra()?,
+            Home::OneMachine => bench.rounds(Home::OneMachine)?,
+        };
+        let text = table::text(*home, options, &results);
+        fs::write(bench.folder.join(format!("{}.md", home.name())), &text)?;
+        eprintln!("{text}");
+    }
+    Ok(())
+}
+
+impl Bench<'_> {
+    fn on_cassandra(&self) -> Result<Results> {
+        let started = self.node.start()?;
+        servers::set_up_reference_schema(&self.servers, self.options.their_shards, &self.node, &self.folder)?;
+        let results = self.rounds(Home::Cassandra);
+        if started == Started::ByUs {
+            self.node.stop()?;
+        }
+        results
+    }
+
+    fn rounds(&self, home: Home) -> Result<Results> {
+        let mut results = Results::default();
+        for round in 0..self.options.rounds {
+            let turns = if round % 2 == 0 { [Side::Ours, Side::Theirs] } else { [Side::Theirs, Side::Ours] };
+            for side in turns {
+                eprintln!("==> {}, round {} of {}: {}", home.name(), round + 1, self.options.rounds, side.name());
+                self.turn(home, side, &mut results).with_context(|| format!("{} {}", home.name(), side.name()))?;
+            }
+        }
+        Ok(results)
+    }
+
+    /// One server, alone, from its start to its end.
+    fn turn(&self, home: Home, side: Side, results: &mut Results) -> Result<()> {
+        let server = self.servers.start(home, side, self.options.their_shards, (&self.node, &self.folder))?;
+        let idle_bytes = meters::memory_bytes(server.pid())?;
+        results.add("", side, "memory when idle, MiB", mebibytes(idle_bytes));
+        for scenario in &self.options.scenarios {
+            self.drive(&server, scenario, (self.options.count / 10).max(20))?;
+            let before = self.read_meters(home, server.pid())?;
+            let figures = self.drive(&server, scenario, self.options.count)?;
+            let after = self.read_meters(home, server.pid())?;
+            record(results, scenario, side, &figures, &after.since(&before))?;
+            results.add(scenario, side, "memory, MiB", mebibytes(meters::memory_bytes(server.pid())?));
+        }
+        server.stop()
+    }
+
+    fn read_meters(&self, home: Home, server: u32) -> Result<Reading> {
+        let cassandra = match home {
+            Home::Cassandra => Some(&self.node),
+            Home::OneMachine => None,
+        };
+        Reading::take(server, cassandra)
+    }
+
+    fn drive(&self, server: &servers::Running, scenario: &str, count: u64) -> Result<Value> {
+        let json = self.folder.join("figures.json");
+        let mut driver = Command::new(&self.driver);
+        driver.args([scenario, "--histories", "0", "--address", &server.address()]);
+        driver.args(["--count", &count.to_string(), "--concurrency", &self.options.concurrency.to_string()]);
+        let output = driver.arg("--json").arg(&json).stdin(Stdio::null()).output().context("cannot run the driver")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{scenario} failed: {said}");
+        Ok(serde_json::from_slice(&fs::read(&json)?)?)
+    }
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Everything by the operation: a workflow, or a signal where that is what is done.
+fn record(results: &mut Results, scenario: &str, side: Side, figures: &Value, spent: &Reading) -> Result<()> {
+    let figure = |pointer: &str| figures.pointer(pointer).and_then(Value::as_f64).context("the figures lack one");
+    let operations = figure("/operations")?;
+    results.add(scenario, side, "operations a second", figure("/operations_per_s")?);
+    results.add(scenario, side, "latency p50, ms", figure("/latency/p50_ms")?);
+    results.add(scenario, side, "latency p99, ms", figure("/latency/p99_ms")?);
+    results.add(scenario, side, "server CPU ms per operation", spent.server_cpu_ms / operations);
+    if let Some(cassandra) = &spent.cassandra {
+        results.add(scenario, side, "Cassandra CPU ms per operation", cassandra.cpu_ms / operations);
+        results.add(scenario, side, "LWTs per operation", cassandra.conditional_writes / operations);
+        results.add(scenario, side, "plain writes per operation", cassandra.plain_writes / operations);
+        results.add(scenario, side, "plain reads per operation", cassandra.plain_reads / operations);
+    }
+    Ok(())
+}

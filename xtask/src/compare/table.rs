@@ -1,0 +1,89 @@
+//! The medians of both servers, and their ratio.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::Options;
+use super::servers::{Home, Side};
+
+/// What was measured, a value for each round: by scenario, then by name, in the order of their coming.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    names: Vec<(String, &'static str)>,
+    values: BTreeMap<(String, &'static str, Side), Vec<f64>>,
+}
+
+impl Results {
+    pub(super) fn add(&mut self, scenario: &str, side: Side, name: &'static str, value: f64) {
+        let place = (scenario.to_owned(), name);
+        if !self.names.contains(&place) {
+            self.names.push(place);
+        }
+        self.values.entry((scenario.to_owned(), name, side)).or_default().push(value);
+    }
+
+    fn median(&self, scenario: &str, name: &'static str, side: Side) -> Option<f64> {
+        let mut values = self.values.get(&(scenario.to_owned(), name, side))?.clone();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        if values.len() % 2 == 1 {
+            Some(values[middle])
+        } else {
+            Some(f64::midpoint(values[middle - 1], values[middle]))
+        }
+    }
+}
+
+/// As Markdown, so that it can go into a page as it is.
+pub(super) fn text(home: Home, options: &Options, results: &Results) -> String {
+    let mut text = format!(
+        "\n{}: {} operations, {} at once, medians of {} rounds\n\n\
+         | scenario | measure | Everrow | official | Everrow / official |\n|---|---|---|---|---|\n",
+        home.name(),
+        options.count,
+        options.concurrency,
+        options.rounds
+    );
+    for (scenario, name) in &results.names {
+        let ours = results.median(scenario, name, Side::Ours);
+        let theirs = results.median(scenario, name, Side::Theirs);
+        let (Some(ours), Some(theirs)) = (ours, theirs) else { continue };
+        let ratio = if theirs == 0.0 { "–".to_owned() } else { figure(ours / theirs) };
+        let _ = writeln!(text, "| {scenario} | {name} | {} | {} | {ratio} |", figure(ours), figure(theirs));
+    }
+    text
+}
+
+/// Three digits that count.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Medians by hand.
+
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_value_or_lies_between_the_two_in_the_middle() {
+        let mut results = Results::default();
+        for value in [5.0, 1.0, 9.0] {
+            results.add("s", Side::Ours, "m", value);
+        }
+        assert_eq!(results.median("s", "m", Side::Ours), Some(5.0));
+        results.add("s", Side::Ours, "m", 7.0);
+        assert_eq!(results.median("s", "m", Side::Ours), Some(6.0));
+        assert_eq!(results.median("s", "m", Side::Theirs), None);
+    }
+
+    #[test]
+    fn figures_have_three_digits_that_count() {
+        assert_eq!([123.4, 12.34, 1.234, 0.1234].map(figure), ["123", "12.3", "1.23", "0.123"]);
+    }
+}
