@@ -72,7 +72,9 @@ class Mask:
         return value
 
     def text(self, text: str, kind: str = "id") -> str:
-        text = PRINTED.sub("", OVERLONG.sub("<overlong>", text.replace(self._own, "")))
+        # A library of the reference prints one or the other space, as chance has it when it is built.
+        text = text.replace(self._own, "").replace("\u00a0", " ")
+        text = PRINTED.sub("", OVERLONG.sub("<overlong>", text))
         return UUID.sub(lambda found: self._placeholder(found.group(), kind), text)
 
     def _placeholder(self, value: str, kind: str) -> str:

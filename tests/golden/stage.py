@@ -75,7 +75,7 @@ class Stage:
 
     async def silently(self, rpc: str, **fields: Any) -> Any:
         """A call that is no part of what is compared."""
-        request = getattr(api, f"{rpc}Request")(namespace=NAMESPACE, **fields)
+        request = getattr(api, f"{rpc}Request")(**{"namespace": NAMESPACE} | fields)
         method = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in rpc)[1:]
         return await getattr(self._service, method)(request, timeout=CALL_TIMEOUT)
 

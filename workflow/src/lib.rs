@@ -40,7 +40,7 @@ mod close;
 mod next_run;
 mod branch;
 mod reset;
-mod worker_version;
+mod search_attributes;
 mod retry;
 mod cron;
 
@@ -64,6 +64,7 @@ pub use pause::Pause;
 pub use replay::{ReplayError, replay};
 pub use request_ids::RequestIds;
 pub use reset::{Reapplied, Reset, ResetPoint, reset};
+pub use search_attributes::shown_search_attributes;
 pub use start::{Continued, Started, StartedAgain, start};
 pub use start_policy::{CurrentRun, StartDecision, StartPolicy, decide_start};
 pub use state::{ExecutionState, Status, Sticky, Unrecorded};

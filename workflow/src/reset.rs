@@ -22,13 +22,13 @@ use crate::draft::{Draft, Entry};
 use crate::ids::{EventId, RunId};
 use crate::input::UpdateOptions;
 use crate::options;
+use crate::search_attributes;
 use crate::start::Started;
 use crate::state::ExecutionState;
 use crate::tasks::{TimerTask, TransferTask};
 use crate::time::Timestamp;
 use crate::transition::{Facts, Outcome, Rejection, Reply, Transition};
 use crate::update;
-use crate::worker_version;
 use crate::workflow_task::{self, SERVER_IDENTITY, Starting, WorkflowTask};
 
 /// A run can be reset to at most so many points, the newest.
@@ -299,7 +299,7 @@ pub(crate) fn apply_point(
     let n_too_many = points.len().saturating_sub(POINTS_MAX);
     points.drain(..n_too_many);
     if !checksum.is_empty() {
-        worker_version::apply_checksums(state);
+        search_attributes::apply_checksums(state);
     }
 }
 

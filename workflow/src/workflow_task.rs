@@ -20,12 +20,12 @@ use crate::input::TaskRef;
 use crate::pause;
 use crate::reset;
 use crate::retry;
+use crate::search_attributes;
 use crate::speculative;
 use crate::state::ExecutionState;
 use crate::tasks::{StickyDispatch, TimerTask, TransferTask};
 use crate::time::{Timestamp, span, to_proto};
 use crate::transition::Rejection;
-use crate::worker_version;
 
 /// At most one is pending. From the second attempt on it is transient: its events are written only when it completes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -517,7 +517,7 @@ pub(crate) fn apply_completed(
     state.last_completed_started_event_id = Some(EventId(task.started_event_id));
     state.unrecorded.is_closing = false;
     reset::apply_point(state, event, task);
-    worker_version::apply_completed(state, task);
+    search_attributes::apply_completed(state, task);
 }
 
 pub(crate) fn apply_failed(state: &mut ExecutionState, event: &HistoryEvent, task: &WorkflowTaskFailedEventAttributes) {

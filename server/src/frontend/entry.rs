@@ -28,6 +28,10 @@ impl Frontend {
 
     /// For answers to tasks. The token decides; the name, if there is one, must agree.
     pub(super) async fn enter_by_token(&self, name: &str, token: &[u8]) -> Result<Arc<Namespace>, ServiceError> {
+        if !name.is_empty() {
+            validate::namespace_name(name)?;
+            self.namespaces.by_name(name).await?;
+        }
         let token = token::decode(token)?;
         self.enter_by_id(name, &token.token.namespace_id).await
     }
@@ -36,14 +40,8 @@ impl Frontend {
     pub(super) async fn enter_by_id(&self, name: &str, id: &str) -> Result<Arc<Namespace>, ServiceError> {
         let not_found = || ServiceError::NamespaceNotFound { namespace: id.to_owned() };
         let id = Uuid::try_parse(id).map(NamespaceId).map_err(|_| not_found())?;
-        if !name.is_empty() {
-            validate::namespace_name(name)?;
-        }
         let namespace = self.namespaces.by_id(id).await?;
-        if !name.is_empty()
-            && let Ok(named) = self.namespaces.by_name(name).await
-            && named.id != namespace.id
-        {
+        if !name.is_empty() && self.namespaces.by_name(name).await?.id != namespace.id {
             return Err(invalid("Operation requested with a token from a different namespace."));
         }
         allow(namespace, &[NamespaceState::Registered, NamespaceState::Deprecated])

@@ -24,6 +24,9 @@ pub(super) async fn register(
     frontend: &Frontend,
     call: Call<public::RegisterNamespaceRequest>,
 ) -> Result<public::RegisterNamespaceResponse, ServiceError> {
+    if call.request.namespace.is_empty() {
+        return Err(invalid("Namespace not set on request."));
+    }
     validate::namespace_name(&call.request.namespace)?;
     let record = changes::registered(call.request, &frontend.cluster.name)?;
     let namespace = frontend.namespaces.register(record).await?;

@@ -43,8 +43,9 @@ fn check(
     (workflow_id, run_id): (&str, &str),
     (reason, request_id, identity): (&str, &str, &str),
 ) -> Result<(), ServiceError> {
-    let execution = WorkflowExecution { workflow_id: workflow_id.into(), run_id: run_id.into() };
+    let execution = WorkflowExecution { workflow_id: workflow_id.into(), run_id: String::new() };
     validate::execution(Some(&execution))?;
+    validate::proper_run_id(run_id)?;
     for (text, name) in [(reason, "reason"), (request_id, "request id"), (identity, "identity")] {
         if text.len() > ID_BYTES_MAX {
             return Err(invalid(format!("{name} is too long.")));

@@ -86,7 +86,15 @@ impl Service {
             None => return Err(no_target()),
         };
         let run = Target::new(namespace_id, request.execution.clone())?;
-        let change = options_change(request)?;
+        let change = match options_change(request) {
+            Ok(change) => change,
+            Err(invalid) => {
+                // That the run is not there weighs more.
+                let (shard, key) = self.find(&run).await?;
+                shard.read(&key).await?;
+                return Err(invalid);
+            }
+        };
         let input = Input::UpdateActivity(Box::new(UpdateActivity { target, change }));
         let Reply::ActivityOptions(options) = self.transact(&run, input).await? else {
             return Err(ServiceError::Internal(

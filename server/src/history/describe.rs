@@ -21,6 +21,7 @@ use proto::temporal::api::workflow::v1::{
 use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
 use workflow::{
     Activity, Child, CompletionCallback, EventId, ExecutionState, Pause, RunId, Status, Timestamp, WorkflowTask,
+    shown_search_attributes,
 };
 
 /// When a run expires that has no timeout, in the words of the reference: the first moment of the year one.
@@ -32,11 +33,13 @@ pub(crate) fn describe(
     now: Timestamp,
 ) -> DescribeWorkflowExecutionResponse {
     let started = &state.started;
+    // A parent's command says that there is none; a client leaves it out.
+    let unlimited = started.parent.as_ref().map(|_| Duration::ZERO);
     DescribeWorkflowExecutionResponse {
         execution_config: Some(WorkflowExecutionConfig {
             task_queue: Some(normal_queue(&started.task_queue)),
             workflow_execution_timeout: started.execution_timeout.map(proto_duration),
-            workflow_run_timeout: started.run_timeout.map(proto_duration),
+            workflow_run_timeout: started.run_timeout.or(unlimited).map(proto_duration),
             default_workflow_task_timeout: Some(proto_duration(started.task_timeout)),
             user_metadata,
         }),
@@ -115,15 +118,14 @@ fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
         parent_execution: parent.map(|parent| parent.execution.clone()),
         execution_time: Some(executes_at.into()),
         memo: Some(state.memo.as_ref().clone()),
-        search_attributes: Some(state.search_attributes.as_ref().clone()),
+        search_attributes: Some(shown_search_attributes(state)),
         task_queue: started.task_queue.clone(),
         state_transition_count: state.unrecorded.db_record_version,
         history_size_bytes: state.history_size,
         root_execution: Some(root),
         first_run_id: started.first_run_id.to_string(),
         priority: state.priority.clone(),
-        auto_reset_points: (!state.reset_points.is_empty())
-            .then(|| ResetPoints { points: state.reset_points.iter().map(Into::into).collect() }),
+        auto_reset_points: Some(ResetPoints { points: state.reset_points.iter().map(Into::into).collect() }),
         execution: Some(execution),
         ..Default::default()
     }

@@ -195,5 +195,7 @@ async def reset_with_options(stage: Stage) -> None:
         await stage.refused("ResetWorkflowExecution", post_reset_operations=[operation], **plain)
     await stage.refused("ResetWorkflowExecution", **plain | changed_options("nothing", priority={"priority_key": 2}))
     again = await reset(stage, run, **changed_options("priority", priority={"priority_key": 2}))
-    stage.note("description", await stage.describe(again))
+    info = (await stage.describe(again)).workflow_execution_info
+    stage.note("memo", info.memo)
+    stage.note("priority", info.priority)
     await finish(stage, again)

@@ -2,7 +2,7 @@
 
 use proto::temporal::api::common::v1::WorkflowExecution;
 
-use super::{invalid, run_id};
+use super::{invalid, proper_run_id};
 use crate::errors::ServiceError;
 
 /// Which run is meant, and that some activity of it is.
@@ -14,5 +14,5 @@ pub(crate) fn target(execution: Option<&WorkflowExecution>, has_activity: bool) 
     if !has_activity {
         return Err(invalid("Either Activity.Id or Activity.Type should be set on request."));
     }
-    run_id(run)
+    proper_run_id(run)
 }

@@ -5,7 +5,7 @@ use proto::temporal::api::workflow::v1::post_reset_operation::Variant;
 use proto::temporal::api::workflow::v1::{PostResetOperation, WorkflowExecutionOptions};
 use proto::temporal::api::workflowservice::v1 as public;
 
-use super::{invalid, priority, run_id};
+use super::{invalid, priority, proper_run_id};
 use crate::errors::ServiceError;
 
 const PRIORITY_PATHS: [&str; 4] =
@@ -16,7 +16,7 @@ pub(crate) fn update(request: &public::UpdateWorkflowExecutionOptionsRequest) ->
     if execution.workflow_id.is_empty() {
         return Err(invalid("WorkflowId is not set on request."));
     }
-    run_id(&execution.run_id)?;
+    proper_run_id(&execution.run_id)?;
     let mask = request.update_mask.as_ref().ok_or_else(|| invalid("UpdateMask is required"))?;
     let options = request.workflow_execution_options.as_ref();
     let options = options.ok_or_else(|| invalid("WorkflowExecutionOptions is required"))?;

@@ -7,7 +7,7 @@ use proto::everrow::matching::QueryTaskToken;
 use uuid::Uuid;
 use workflow::NamespaceId;
 
-use super::{identity, invalid, run_id};
+use super::{identity, invalid, proper_run_id, run_id};
 use crate::errors::ServiceError;
 
 /// A task token that names a namespace, a workflow, and a task of it.
@@ -66,7 +66,7 @@ pub(crate) fn by_id(call: ActivityById<'_>) -> Result<Bytes, ServiceError> {
     if call.workflow_id.is_empty() {
         return Err(invalid("WorkflowId is not set on request."));
     }
-    run_id(call.run_id)?;
+    proper_run_id(call.run_id)?;
     let token = TaskToken {
         namespace_id: call.namespace_id.to_string(),
         workflow_id: call.workflow_id.into(),

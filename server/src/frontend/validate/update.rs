@@ -4,7 +4,7 @@ use proto::temporal::api::enums::v1::UpdateWorkflowExecutionLifecycleStage as St
 use proto::temporal::api::workflowservice::v1 as public;
 use proto::temporal::api::workflowservice::v1::execute_multi_operation_request::operation::Operation;
 
-use super::{ID_BYTES_MAX, execution, invalid, links, run_id, start};
+use super::{ID_BYTES_MAX, execution, invalid, links, proper_run_id, run_id, start};
 use crate::errors::ServiceError;
 
 pub(crate) fn update(
@@ -54,7 +54,7 @@ pub(crate) fn poll(
     if execution.is_none_or(|execution| execution.workflow_id.is_empty()) {
         return Err(invalid("Can't load workflow execution.  WorkflowId not set."));
     }
-    run_id(execution.map_or("", |execution| &execution.run_id))?;
+    proper_run_id(execution.map_or("", |execution| &execution.run_id))?;
     Ok(request)
 }
 
