@@ -12,6 +12,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "bad_properties",
         "start_refused",
     ),
+    "the workflow task of an update is stored, which counts as two more transitions of the run": ("describe_update",),
     "a reset that is repeated finds the run that it made; the reference makes another": ("reset_same_request",),
     "an update that a run left behind goes on to the next run; the reference tells the caller to try again": (
         "update_unseen_at_continue_as_new",

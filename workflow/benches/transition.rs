@@ -64,6 +64,7 @@ fn cases() -> Vec<(&'static str, Run, Input)> {
         identity: "worker".to_owned(),
         task_queue: scheduled.task_queue,
         updates: Vec::new(),
+        worker_version: None,
     };
     cases.push(("start of a workflow task", started, Input::StartWorkflowTask(start)));
     let working = Run::working();

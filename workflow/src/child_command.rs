@@ -104,7 +104,7 @@ fn normalize(
     let parent_queue = &draft.state.started.task_queue;
     let queue = command.task_queue.get_or_insert_with(|| normal_queue(parent_queue.clone()));
     normalize_queue(queue, Some(parent_queue), limits.id_length)
-        .map_err(|reason| format!("{} TaskQueue={}", on_command("invalid TaskQueue", &reason), queue.name))?;
+        .map_err(|reason| format!("{} TaskQueue=name:{:?}", on_command("invalid TaskQueue", &reason), queue.name))?;
     let run_timeout = capped_run_timeout(run_timeout, execution_timeout);
     let task_timeout = capped_task_timeout(task_timeout.unwrap_or_default(), run_timeout, limits);
     command.workflow_execution_timeout = execution_timeout.map(to_proto).or(command.workflow_execution_timeout);

@@ -144,6 +144,8 @@ pub struct StartWorkflowTask {
     pub task_queue: String,
     /// Updates that the worker is to answer, in the order in which they came.
     pub updates: Vec<WaitingUpdate>,
+    /// Of the worker that polled, if it told one.
+    pub worker_version: Option<WorkerVersionStamp>,
 }
 
 /// Which attempt at which task a worker speaks of: the part of a task token that must still be true.

@@ -40,7 +40,7 @@ mod close;
 mod next_run;
 mod branch;
 mod reset;
-mod search_attributes;
+mod worker_version;
 mod retry;
 mod cron;
 
@@ -60,11 +60,10 @@ pub use input::{
 };
 pub use items::Items;
 pub use options::{CompletionCallback, KnownRequest, is_known};
-pub use pause::Pause;
+pub use pause::{Pause, shown_search_attributes};
 pub use replay::{ReplayError, replay};
 pub use request_ids::RequestIds;
 pub use reset::{Reapplied, Reset, ResetPoint, reset};
-pub use search_attributes::shown_search_attributes;
 pub use start::{Continued, Started, StartedAgain, start};
 pub use start_policy::{CurrentRun, StartDecision, StartPolicy, decide_start};
 pub use state::{ExecutionState, Status, Sticky, Unrecorded};

@@ -1,6 +1,9 @@
 //! Pausing a run: no workflow task and no activity goes to a worker until it is unpaused. What comes meanwhile is
 //! recorded; what a worker has already, it may finish.
 
+use std::collections::BTreeSet;
+
+use proto::temporal::api::common::v1::SearchAttributes;
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{
@@ -16,8 +19,12 @@ use crate::state::ExecutionState;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
 use crate::transition::{Outcome, Rejection, Reply};
+use crate::worker_version::keywords;
 use crate::workflow_task::{self, SERVER_IDENTITY, WorkflowTask};
 use crate::workflow_task_attempt;
+
+/// The search attribute that tells what of a run is paused.
+const PAUSED: &str = "TemporalPauseInfo";
 
 /// Who paused a run, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,4 +169,27 @@ pub(crate) fn fits_paused(state: &ExecutionState) -> Result<(), &'static str> {
 
 pub(crate) fn fits_unpaused(state: &ExecutionState) -> Result<(), &'static str> {
     if state.pause.is_some() { Ok(()) } else { Err("only a paused run is unpaused") }
+}
+
+/// The search attributes of a run as clients see them. What is paused is told from the state: of an activity that is,
+/// there is no event.
+#[must_use]
+pub fn shown_search_attributes(state: &ExecutionState) -> SearchAttributes {
+    let mut shown = state.search_attributes.as_ref().clone();
+    let paused = paused(state);
+    if !paused.is_empty() {
+        shown.indexed_fields.insert(PAUSED.to_owned(), keywords(&paused));
+    }
+    shown
+}
+
+/// The run itself and the reason, then the types of its paused activities.
+fn paused(state: &ExecutionState) -> Vec<String> {
+    let pause = state.paused();
+    let workflow = pause.iter().map(|_| format!("Workflow:{}", state.key.workflow_id));
+    let reason = pause.iter().filter(|pause| !pause.reason.is_empty()).map(|pause| format!("Reason:{}", pause.reason));
+    let is_paused = |activity: &&Activity| activity.unrecorded.pause.is_some();
+    let paused = state.activities.iter().map(|(_, activity)| activity).filter(is_paused);
+    let types: BTreeSet<&str> = paused.map(|activity| activity.activity_type.as_str()).collect();
+    workflow.chain(reason).chain(types.into_iter().map(|name| format!("property:activityType={name}"))).collect()
 }

@@ -22,13 +22,13 @@ use crate::draft::{Draft, Entry};
 use crate::ids::{EventId, RunId};
 use crate::input::UpdateOptions;
 use crate::options;
-use crate::search_attributes;
 use crate::start::Started;
 use crate::state::ExecutionState;
 use crate::tasks::{TimerTask, TransferTask};
 use crate::time::Timestamp;
 use crate::transition::{Facts, Outcome, Rejection, Reply, Transition};
 use crate::update;
+use crate::worker_version;
 use crate::workflow_task::{self, SERVER_IDENTITY, Starting, WorkflowTask};
 
 /// A run can be reset to at most so many points, the newest.
@@ -147,7 +147,10 @@ fn fail_workflow_task(draft: &mut Draft, reset: &Reset) -> Result<(), Rejection>
     let scheduled_event_id = scheduled.event_id;
     if !draft.state.workflow_task.is_running() {
         let (request_id, identity) = (NO_REQUEST.to_owned(), SERVER_IDENTITY.to_owned());
-        workflow_task::record_start(draft, Starting { request_id, identity, n_waiting_updates: 0 });
+        workflow_task::record_start(
+            draft,
+            Starting { request_id, identity, n_waiting_updates: 0, worker_version: None },
+        );
     }
     let WorkflowTask::Running(_, running) = &draft.state.workflow_task else { unreachable!("it was just started") };
     let failed = WorkflowTaskFailedEventAttributes {
@@ -299,7 +302,7 @@ pub(crate) fn apply_point(
     let n_too_many = points.len().saturating_sub(POINTS_MAX);
     points.drain(..n_too_many);
     if !checksum.is_empty() {
-        search_attributes::apply_checksums(state);
+        worker_version::apply_checksums(state);
     }
 }
 

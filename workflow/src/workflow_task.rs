@@ -20,12 +20,12 @@ use crate::input::TaskRef;
 use crate::pause;
 use crate::reset;
 use crate::retry;
-use crate::search_attributes;
 use crate::speculative;
 use crate::state::ExecutionState;
 use crate::tasks::{StickyDispatch, TimerTask, TransferTask};
 use crate::time::{Timestamp, span, to_proto};
 use crate::transition::Rejection;
+use crate::worker_version;
 
 /// At most one is pending. From the second attempt on it is transient: its events are written only when it completes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -219,6 +219,7 @@ pub(crate) struct Starting {
     pub request_id: String,
     pub identity: String,
     pub n_waiting_updates: usize,
+    pub worker_version: Option<WorkerVersionStamp>,
 }
 
 /// Records that the scheduled task is started, though no worker has it.
@@ -226,8 +227,9 @@ pub(crate) fn record_start(draft: &mut Draft, starting: Starting) {
     let WorkflowTask::Scheduled(scheduled) = draft.state.workflow_task.clone() else {
         unreachable!("only a scheduled task is started")
     };
+    let worker_version = starting.worker_version.clone();
     let running = running(draft, &scheduled, starting);
-    record_started(draft, scheduled.event_id, running, None);
+    record_started(draft, scheduled.event_id, running, worker_version);
 }
 
 fn running(draft: &Draft, scheduled: &Scheduled, starting: Starting) -> Running {
@@ -246,6 +248,7 @@ pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
     let WorkflowTask::Scheduled(mut scheduled) = draft.state.workflow_task.clone() else {
         unreachable!("only a scheduled task is started")
     };
+    let worker_version = starting.worker_version.clone();
     let running = running(draft, &scheduled, starting);
     let is_overtaken = scheduled.event_id != draft.state.next_event_id || scheduled.version != draft.version();
     if !scheduled.is_recorded() && is_overtaken {
@@ -261,7 +264,7 @@ pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
     let (scheduled_event_id, attempt, version) = (scheduled.event_id, scheduled.attempt, scheduled.version);
     let fires_at = running.at + scheduled.start_to_close_timeout;
     if scheduled.is_recorded() {
-        record_started(draft, scheduled_event_id, running, None);
+        record_started(draft, scheduled_event_id, running, worker_version);
     } else {
         draft.state.workflow_task = WorkflowTask::Running(scheduled, running);
     }
@@ -430,7 +433,7 @@ pub(crate) fn record_as_scheduled(draft: &mut Draft, scheduled: &Scheduled) {
     }
 }
 
-/// Records a start; one that is recorded late also tells the version of the worker, if it told one.
+/// Records a start, with the version of the worker if it told one.
 #[expect(deprecated, reason = "old workers send a version")]
 pub(crate) fn record_started(
     draft: &mut Draft,
@@ -517,7 +520,7 @@ pub(crate) fn apply_completed(
     state.last_completed_started_event_id = Some(EventId(task.started_event_id));
     state.unrecorded.is_closing = false;
     reset::apply_point(state, event, task);
-    search_attributes::apply_completed(state, task);
+    worker_version::apply_completed(state, task);
 }
 
 pub(crate) fn apply_failed(state: &mut ExecutionState, event: &HistoryEvent, task: &WorkflowTaskFailedEventAttributes) {

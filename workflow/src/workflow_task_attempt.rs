@@ -54,8 +54,8 @@ pub(crate) fn start(draft: &mut Draft, input: StartWorkflowTask) -> Result<Outco
         }
         Some(_) | None => {}
     }
-    let StartWorkflowTask { request_id, identity, updates, .. } = input;
-    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: updates.len() });
+    let StartWorkflowTask { request_id, identity, updates, worker_version, .. } = input;
+    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: updates.len(), worker_version });
     let started = started_reply(&draft.state, &updates, Sending::All);
     Ok(Outcome::Changed(Reply::WorkflowTaskStarted(Box::new(started))))
 }
@@ -149,8 +149,8 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
         speculative::schedule(draft);
     }
     let updates = completion.answers.waiting();
-    let (request_id, identity) = (input.request_id, completion.identity);
-    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: updates.len() });
+    let (request_id, identity, worker_version) = (input.request_id, completion.identity, input.worker_version);
+    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: updates.len(), worker_version });
     // A worker that only asks for more time still has the updates that it was sent.
     let sending = if input.force_new_task { Sending::OnlyNew } else { Sending::All };
     // The worker that gets it has just had the one before, so it has the history.
@@ -167,7 +167,7 @@ fn record_completed(draft: &mut Draft, input: &mut CompleteWorkflowTask) {
             binary_checksum: std::mem::take(&mut input.binary_checksum),
             sdk_metadata: input.sdk_metadata.take(),
             metering_metadata: input.metering_metadata.take(),
-            worker_version: input.worker_version.take(),
+            worker_version: input.worker_version.clone(),
             ..Default::default()
         },
     );
@@ -269,7 +269,7 @@ pub(crate) fn begin_or_wait(draft: &mut Draft) {
 pub(crate) fn begin_at_once(draft: &mut Draft, request_id: String, identity: String) -> WorkflowTaskStarted {
     assert!(!draft.state.had_workflow_task(), "only the first task is started with its run");
     schedule(draft, draft.now());
-    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: 0 });
+    start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: 0, worker_version: None });
     started_reply(&draft.state, &[], Sending::All)
 }
 

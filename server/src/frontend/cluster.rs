@@ -37,6 +37,8 @@ pub(super) async fn system_info(
         upsert_memo: true,
         eager_workflow_start: true,
         sdk_metadata: true,
+        // Workers tell their build ids; that these rule anything is not built.
+        build_id_based_versioning: true,
         ..Capabilities::default()
     };
     Ok(public::GetSystemInfoResponse {

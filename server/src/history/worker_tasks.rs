@@ -3,7 +3,9 @@
 use prost_types::Timestamp as ProtoTimestamp;
 use proto::everrow::history as request;
 use proto::everrow::history::TaskToken;
-use proto::temporal::api::common::v1::{ActivityType, Header, Payloads, WorkflowExecution, WorkflowType};
+use proto::temporal::api::common::v1::{
+    ActivityType, Header, Payloads, WorkerVersionCapabilities, WorkerVersionStamp, WorkflowExecution, WorkflowType,
+};
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -19,6 +21,12 @@ use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
 use crate::errors::ServiceError;
+
+/// What a worker that polls tells of its version.
+fn version_of(told: Option<WorkerVersionCapabilities>) -> Option<WorkerVersionStamp> {
+    let told = told.filter(|told| !told.build_id.is_empty())?;
+    Some(WorkerVersionStamp { build_id: told.build_id, use_versioning: told.use_versioning })
+}
 
 /// Of the workflow task that a worker gets with the answer to the one before: nobody polled for it.
 const REQUEST_OF_COMPLETION: &str = "request-from-RespondWorkflowTaskCompleted";
@@ -36,6 +44,8 @@ impl Shard {
             identity: poll.identity,
             task_queue: poll.task_queue.unwrap_or_default().name,
             updates: Vec::new(),
+            #[expect(deprecated, reason = "older workers still tell their version this way")]
+            worker_version: version_of(poll.worker_version_capabilities),
         };
         let reply = self.transact(key, Input::StartWorkflowTask(input)).await?;
         if matches!(reply, Reply::WorkflowTaskWithdrawn) {
@@ -106,6 +116,7 @@ impl Shard {
             identity: start.identity.clone(),
             task_queue: start.task_queue.clone(),
             updates: Vec::new(),
+            worker_version: None,
         };
         match self.transact(key, Input::StartWorkflowTask(input)).await {
             Ok(Reply::WorkflowTaskStarted(task)) => Ok(Some(task)),

@@ -21,7 +21,7 @@ async def timeout_of_cron_run(stage: Stage) -> None:
 @scenario
 async def timeout_of_cron_execution(stage: Stage) -> None:
     """The time of the execution ends a schedule."""
-    run = await stage.start(cron_schedule="@every 1s", workflow_execution_timeout=SHORTLY)
+    run = await stage.start(cron_schedule="@every 1s", workflow_execution_timeout=3 * SHORTLY)
     await (await stage.workflow_task()).complete(complete("first"))
     await stage.successor(run)
     await (await stage.workflow_task()).complete(start_timer(after=NEVER))

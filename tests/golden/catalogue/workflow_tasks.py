@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalogue import scenario
 from commands import SHORTLY, complete, input_of, marker, schedule_activity, start_timer
 from stage import Stage
+from worker import WORKER
 
 
 @scenario
@@ -268,3 +269,33 @@ async def describe_closed_run(stage: Stage) -> None:
     stage.note("description", await stage.describe(run))
     await stage.refused("DescribeWorkflowExecution", execution={"workflow_id": f"{stage.id}-unknown"})
     await stage.refused("DescribeWorkflowExecution", execution={"workflow_id": ""})
+
+
+@scenario
+async def task_told_version(stage: Stage) -> None:
+    """The version that a worker tells with its poll and with its answer; the run is found by it."""
+    run = await stage.start()
+    for build_id in ("one", "two"):
+        told = {"worker_version_capabilities": {"build_id": build_id}}
+        polling = stage.begin("PollWorkflowTaskQueue", task_queue={"name": stage.queue}, identity=WORKER, **told)
+        task = await stage.taken(polling)
+        task = await task.complete_and_take_next(worker_version_stamp={"build_id": build_id})
+        await task.complete(worker_version_stamp={"build_id": build_id}, force_create_new_workflow_task=True)
+        info = (await stage.describe(run)).workflow_execution_info
+        stage.note("search attributes", info.search_attributes)
+        stage.note("reset points", info.auto_reset_points)
+    await stage.terminate(run)
+
+
+@scenario
+async def task_told_version_late(stage: Stage) -> None:
+    """A version told by a worker whose task is written late, after a failed attempt; then a checksum instead."""
+    run = await stage.start()
+    await (await stage.workflow_task()).fail()
+    await (await stage.workflow_task()).complete(worker_version_stamp={"build_id": "one"})
+    await stage.signal(run, "wake")
+    await (await stage.workflow_task()).complete(binary_checksum="sum")
+    info = (await stage.describe(run)).workflow_execution_info
+    stage.note("search attributes", info.search_attributes)
+    stage.note("reset points", info.auto_reset_points)
+    await stage.terminate(run)

@@ -94,6 +94,7 @@ fn a_repeated_eager_start_finds_its_own_task() {
         identity: "client".to_owned(),
         task_queue: "orders".to_owned(),
         updates: Vec::new(),
+        worker_version: None,
     };
     let reply = run.input(Input::StartWorkflowTask(again)).unwrap();
     assert!(matches!(reply, Reply::WorkflowTaskStarted(_)), "{reply:?}");

@@ -124,3 +124,23 @@ fn workers_that_do_not_know_a_pause_may_ignore_it() {
     let ignored: Vec<&str> = events.iter().filter(|(_, ignored)| *ignored).map(|(name, _)| name.as_str()).collect();
     assert_eq!(ignored, ["WorkflowExecutionPaused", "WorkflowExecutionUnpaused"]);
 }
+
+#[test]
+fn what_is_paused_is_told_among_the_search_attributes() {
+    let shown = |run: &Run| {
+        let attributes = workflow::shown_search_attributes(&run.state);
+        attributes.indexed_fields.get("TemporalPauseInfo").map(|value| value.data.clone())
+    };
+    let mut run = Run::after(vec![schedule_activity("one"), schedule_activity("two")]);
+    assert_eq!(shown(&run), None);
+    for id in ["one", "two"] {
+        let target = workflow::ActivityTarget::Id(id.to_owned());
+        let (identity, reason, request_id) = ("op".to_owned(), "hot".to_owned(), String::new());
+        run.input(Input::PauseActivity(workflow::PauseActivity { target, identity, reason, request_id })).unwrap();
+    }
+    let activity_type = run.activity(5).activity_type.clone();
+    assert_eq!(shown(&run).unwrap(), format!(r#"["property:activityType={activity_type}"]"#));
+    pause(&mut run);
+    let expected = format!(r#"["Workflow:order-1","Reason:deploying","property:activityType={activity_type}"]"#);
+    assert_eq!(shown(&run).unwrap(), expected);
+}

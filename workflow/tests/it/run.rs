@@ -332,6 +332,7 @@ impl Run {
             identity: "worker".to_owned(),
             task_queue: scheduled.task_queue,
             updates: self.waiting.clone(),
+            worker_version: None,
         }))?;
         let Reply::WorkflowTaskStarted(started) = reply else { panic!("unexpected {reply:?}") };
         Ok(*started)

@@ -174,6 +174,7 @@ fn one_whose_update_was_forgotten_is_withdrawn() {
         identity: "worker".to_owned(),
         task_queue: scheduled.task_queue,
         updates: Vec::new(),
+        worker_version: None,
     }));
     assert!(matches!(reply, Ok(Reply::WorkflowTaskWithdrawn)));
     assert!(run.state.workflow_task.scheduled().is_none());

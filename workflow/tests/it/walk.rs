@@ -240,6 +240,7 @@ fn start_task(random: &mut SmallRng, run: &Run) -> Input {
         identity: "worker".to_owned(),
         task_queue,
         updates: run.waiting.clone(),
+        worker_version: None,
     })
 }
 

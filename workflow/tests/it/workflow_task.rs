@@ -43,6 +43,7 @@ fn a_task_is_started_once_but_a_repeated_poll_hears_the_same() {
         identity: String::new(),
         task_queue: "orders".to_owned(),
         updates: Vec::new(),
+        worker_version: None,
     };
     assert_eq!(idle.input(Input::StartWorkflowTask(input)).unwrap_err(), Rejection::WorkflowTaskNotFound);
 }
@@ -192,6 +193,7 @@ fn a_task_taken_from_the_normal_queue_leaves_the_sticky_one() {
         identity: String::new(),
         task_queue: "orders".to_owned(),
         updates: Vec::new(),
+        worker_version: None,
     };
     let reply = run.input(Input::StartWorkflowTask(input)).unwrap();
     assert!(matches!(reply, Reply::WorkflowTaskStarted(started) if !started.is_sticky));

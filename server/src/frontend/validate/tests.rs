@@ -404,7 +404,7 @@ fn a_call_by_id_names_the_activity_and_no_attempt() {
     let cases = [
         ("ActivityId is not set on request.", ActivityById { activity_id: "", ..call }),
         ("WorkflowId is not set on request.", ActivityById { workflow_id: "", ..call }),
-        ("Invalid RunId.", ActivityById { run_id: "x", ..call }),
+        ("RunId is not valid UUID.", ActivityById { run_id: "x", ..call }),
     ];
     for (message, call) in cases {
         assert_eq!(token::by_id(call).unwrap_err().to_string(), message);
@@ -429,7 +429,7 @@ fn a_failure_that_is_too_large_is_replaced_by_one_that_tells_so() {
 
 #[test]
 fn a_namespace_is_named_within_bounds() {
-    assert_eq!(namespace_name("").unwrap_err().to_string(), "Namespace not set on request.");
+    assert_eq!(namespace_name("").unwrap_err().to_string(), "Namespace is empty.");
     assert_eq!(namespace_name(&long()).unwrap_err().to_string(), "Namespace length exceeds limit.");
     assert_eq!(namespace_name("default"), Ok(()));
 }
@@ -501,7 +501,9 @@ fn polls_of_updates_are_checked() {
         &[
             ("UpdateRef is not set on request.", &|r| r.update_ref = None),
             ("Can't load workflow execution.  WorkflowId not set.", &|r| r.update_ref = Some(UpdateRef::default())),
-            ("Invalid RunId.", &|r| r.update_ref.as_mut().unwrap().workflow_execution = run("order-7", "seven")),
+            ("RunId is not valid UUID.", &|r| {
+                r.update_ref.as_mut().unwrap().workflow_execution = run("order-7", "seven")
+            }),
         ],
     );
 }

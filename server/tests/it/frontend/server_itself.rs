@@ -130,7 +130,7 @@ async fn heartbeats_of_workers_are_taken() {
     let request = public::RecordWorkerHeartbeatRequest { namespace: NAMESPACE.into(), ..Default::default() };
     given.client().record_worker_heartbeat(request).await.unwrap();
     let answer = given.client().record_worker_heartbeat(public::RecordWorkerHeartbeatRequest::default()).await;
-    refused(answer, Code::InvalidArgument, "Namespace not set on request.");
+    refused(answer, Code::InvalidArgument, "Namespace is empty.");
     given.stop().await;
 }
 

@@ -32,7 +32,7 @@ async fn the_namespace_is_looked_at_first() {
     let given = a_node().await;
     let mut client = given.client();
     let answer = client.start_workflow_execution(public::StartWorkflowExecutionRequest::default()).await;
-    refused(answer, Code::InvalidArgument, "Namespace not set on request.");
+    refused(answer, Code::InvalidArgument, "Namespace is empty.");
     let long = public::SignalWorkflowExecutionRequest { namespace: "x".repeat(1001), ..Default::default() };
     refused(client.signal_workflow_execution(long).await, Code::InvalidArgument, "Namespace length exceeds limit.");
     given.stop().await;

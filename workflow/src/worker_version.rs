@@ -1,17 +1,15 @@
-//! What a run is found by besides what its workflow says of itself: the versions of the workers that completed its
-//! workflow tasks, which are recorded in no other event, and what of it is paused.
+//! The versions of workers, as search attributes of the runs whose workflow tasks they completed. They follow from the
+//! completed tasks and are recorded in no other event.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use proto::temporal::api::common::v1::{Payload, SearchAttributes, WorkerVersionStamp};
+use proto::temporal::api::common::v1::{Payload, WorkerVersionStamp};
 use proto::temporal::api::history::v1::WorkflowTaskCompletedEventAttributes;
 
-use crate::activity::Activity;
 use crate::state::ExecutionState;
 
 const BUILD_IDS: &str = "BuildIds";
-const PAUSED: &str = "TemporalPauseInfo";
 const BINARY_CHECKSUMS: &str = "BinaryChecksums";
 /// Of a run whose last task was completed by a worker that no version rules.
 const UNVERSIONED: &str = "unversioned";
@@ -71,7 +69,8 @@ fn encoded(values: &[String]) -> Vec<u8> {
     serde_json::to_vec(values).expect("strings are always encoded")
 }
 
-fn keywords(values: &[String]) -> Payload {
+/// A list of keywords as a search attribute has it.
+pub(crate) fn keywords(values: &[String]) -> Payload {
     let metadata = [("encoding", "json/plain"), ("type", "KeywordList")];
     let metadata = metadata.map(|(key, value)| (key.to_owned(), bytes::Bytes::from_static(value.as_bytes())));
     Payload { metadata: HashMap::from(metadata), data: encoded(values).into(), ..Default::default() }
@@ -80,26 +79,4 @@ fn keywords(values: &[String]) -> Payload {
 fn set(state: &mut ExecutionState, name: &str, values: &[String]) {
     let fields = &mut Arc::make_mut(&mut state.search_attributes).indexed_fields;
     fields.insert(name.to_owned(), keywords(values));
-}
-
-/// The search attributes of a run as clients see them. What is paused leaves no event, so it is told from the state.
-#[must_use]
-pub fn shown_search_attributes(state: &ExecutionState) -> SearchAttributes {
-    let mut shown = state.search_attributes.as_ref().clone();
-    let paused = paused(state);
-    if !paused.is_empty() {
-        shown.indexed_fields.insert(PAUSED.to_owned(), keywords(&paused));
-    }
-    shown
-}
-
-/// The run itself and the reason, then the types of its paused activities.
-fn paused(state: &ExecutionState) -> Vec<String> {
-    let pause = state.paused();
-    let workflow = pause.iter().map(|_| format!("Workflow:{}", state.key.workflow_id));
-    let reason = pause.iter().filter(|pause| !pause.reason.is_empty()).map(|pause| format!("Reason:{}", pause.reason));
-    let is_paused = |activity: &&Activity| activity.unrecorded.pause.is_some();
-    let paused = state.activities.iter().map(|(_, activity)| activity).filter(is_paused);
-    let types: BTreeSet<&str> = paused.map(|activity| activity.activity_type.as_str()).collect();
-    workflow.chain(reason).chain(types.into_iter().map(|name| format!("property:activityType={name}"))).collect()
 }
