@@ -51,7 +51,7 @@ pub(super) async fn describe(
         }
         (name, "") => frontend.namespaces.read_by_name(name).await?,
         _ => {
-            let message = "GetNamespace operation failed.  Both ID and Name specified in request.Namespace.";
+            let message = "GetNamespace operation failed.  Both ID and Name specified in request.";
             return Err(invalid(message));
         }
     };

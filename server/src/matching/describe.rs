@@ -15,6 +15,17 @@ pub(super) fn pollers(state: &State, now: Timestamp) -> Vec<taskqueue::PollerInf
     state.pollers.list(now)
 }
 
+/// Which version of workers rules the queue: none does, and none ever did.
+#[expect(deprecated, reason = "clients look for it in the older form")]
+pub(super) fn unversioned() -> taskqueue::TaskQueueVersioningInfo {
+    const NEVER: prost_types::Timestamp = prost_types::Timestamp { seconds: -62_135_596_800, nanos: 0 };
+    taskqueue::TaskQueueVersioningInfo {
+        current_version: "__unversioned__".to_owned(),
+        update_time: Some(NEVER),
+        ..Default::default()
+    }
+}
+
 pub(super) fn stats(state: &State, now: Timestamp) -> taskqueue::TaskQueueStats {
     let oldest = state.backlog.priorities().map(|priority| state.backlog_age(priority, now)).max();
     taskqueue::TaskQueueStats {

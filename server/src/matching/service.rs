@@ -207,6 +207,7 @@ impl Service {
         let mut response = public::DescribeTaskQueueResponse {
             pollers: describe::pollers(&state, now),
             effective_rate_limit: Some(describe::rate_limit(&state)),
+            versioning_info: Some(describe::unversioned()),
             ..public::DescribeTaskQueueResponse::default()
         };
         if request.report_stats {

@@ -97,5 +97,8 @@ async def describe_child_run(stage: Stage) -> None:
     grandchild = start_child(f"{stage.id}-grandchild", f"grand-{stage.queue}")
     await (await family.child_task()).complete(grandchild)
     event = await stage.recorded(child, "CHILD_WORKFLOW_EXECUTION_STARTED")
-    stage.note("grandchild", await stage.describe(child.leads(event)[0]))
+    youngest = child.leads(event)[0]
+    stage.note("grandchild", await stage.describe(youngest))
     await stage.terminate(parent)
+    for descendant in (child, youngest):
+        await stage.ended(descendant)

@@ -42,6 +42,7 @@ fn info(namespace: &Namespace) -> NamespaceInfo {
     let record = &namespace.record;
     // Only what is really there: SDKs change what they do by it.
     let capabilities = Capabilities {
+        eager_workflow_start: true,
         sync_update: true,
         async_update: true,
         worker_poll_complete_on_shutdown: true,

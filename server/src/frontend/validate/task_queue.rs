@@ -55,5 +55,14 @@ fn name(name: &str, naming: Naming) -> Result<(), ServiceError> {
     if naming == Naming::Queue && name.starts_with(PARTITION_PREFIX) {
         return Err(invalid(format!("task queue name cannot start with reserved prefix {PARTITION_PREFIX}")));
     }
+    if name.strip_prefix(PARTITION_PREFIX).is_some_and(|partition| !is_partition(partition)) {
+        return Err(invalid(format!("invalid task queue partition name {name}")));
+    }
     Ok(())
+}
+
+/// The queue's own name and the number of a partition that is not its first.
+fn is_partition(name: &str) -> bool {
+    name.rsplit_once('/')
+        .is_some_and(|(queue, number)| !queue.is_empty() && number.parse::<u32>().is_ok_and(|number| number > 0))
 }

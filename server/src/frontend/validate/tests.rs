@@ -403,7 +403,7 @@ fn a_call_by_id_names_the_activity_and_no_attempt() {
     assert_eq!((token.activity_id.as_str(), token.scheduled_event_id, token.attempt), ("ship", 0, 0));
     let cases = [
         ("ActivityId is not set on request.", ActivityById { activity_id: "", ..call }),
-        ("WorkflowId is not set on request.", ActivityById { workflow_id: "", ..call }),
+        ("activity not found for ID: ship", ActivityById { workflow_id: "", ..call }),
         ("RunId is not valid UUID.", ActivityById { run_id: "x", ..call }),
     ];
     for (message, call) in cases {

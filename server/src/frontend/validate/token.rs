@@ -64,7 +64,8 @@ pub(crate) fn by_id(call: ActivityById<'_>) -> Result<Bytes, ServiceError> {
     }
     identity(call.identity)?;
     if call.workflow_id.is_empty() {
-        return Err(invalid("WorkflowId is not set on request."));
+        // An activity without a workflow is meant, and there are none.
+        return Err(ServiceError::NotFound(format!("activity not found for ID: {}", call.activity_id)));
     }
     proper_run_id(call.run_id)?;
     let token = TaskToken {

@@ -124,7 +124,7 @@ async fn a_description_wants_a_name_or_an_id() {
     refused(
         client.describe_namespace(both).await,
         Code::InvalidArgument,
-        "GetNamespace operation failed.  Both ID and Name specified in request.Namespace.",
+        "GetNamespace operation failed.  Both ID and Name specified in request.",
     );
     let odd = public::DescribeNamespaceRequest { id: "not-a-uuid".into(), ..Default::default() };
     refused(client.describe_namespace(odd).await, Code::NotFound, "Namespace not-a-uuid is not found.");

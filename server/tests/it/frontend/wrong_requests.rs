@@ -153,6 +153,6 @@ async fn a_call_by_id_wants_all_its_ids() {
         ..request
     };
     let answer = given.client().respond_activity_task_completed_by_id(request).await;
-    refused(answer, Code::InvalidArgument, "WorkflowId is not set on request.");
+    refused(answer, Code::NotFound, "activity not found for ID: pay");
     given.stop().await;
 }
