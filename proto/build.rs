@@ -13,7 +13,7 @@ const PUBLIC: [&str; 3] = [
     "temporal/api/operatorservice/v1/service.proto",
     "temporal/api/errordetails/v1/message.proto",
 ];
-const INTERNAL: [&str; 4] = ["record.proto", "history.proto", "matching.proto", "admin.proto"];
+const INTERNAL: [&str; 5] = ["record.proto", "history.proto", "matching.proto", "visibility.proto", "admin.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed={DIRECTORY_OVERRIDE}");

@@ -21,6 +21,8 @@ pub struct Counts {
     pub conditional_writes: AtomicU64,
     /// Rows put or deleted, by whichever kind of write.
     pub rows_written: AtomicU64,
+    /// Rows that reads brought.
+    pub rows_read: AtomicU64,
 }
 
 impl Counted {
@@ -51,7 +53,11 @@ impl Engine for Counted {
 
     fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>> {
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
-        self.engine.read(slice)
+        Box::pin(async move {
+            let page = self.engine.read(slice).await?;
+            self.counts.rows_read.fetch_add(page.rows.len() as u64, Ordering::Relaxed);
+            Ok(page)
+        })
     }
 
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {

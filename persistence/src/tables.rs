@@ -126,8 +126,20 @@ pub static NEXUS_ENDPOINTS: Table = Table {
     values: &[bigint("version"), blob("data")],
 };
 
+/// What lists read: runs and what they are found by, in segments of a namespace; segment 0 tells which others there are.
+///
+/// `kind` tells what a row is (`stores::visibility::keys::RowKind`). `started` is the start of the run, turned round, so
+/// that the newest come first.
+pub static VISIBILITY: Table = Table {
+    name: "visibility",
+    partition: &[uuid("namespace_id"), bigint("segment")],
+    clustering: &[int("kind"), text("name"), blob("value"), bigint("started"), uuid("run_id")],
+    statics: &[],
+    values: &[bigint("version"), blob("data")],
+};
+
 /// All of them, in the order in which a reader should meet them.
-pub static ALL: [&Table; 11] = [
+pub static ALL: [&Table; 12] = [
     &EXECUTIONS,
     &HISTORY_NODE,
     &HISTORY_TREE,
@@ -139,4 +151,5 @@ pub static ALL: [&Table; 11] = [
     &QUEUES,
     &QUEUE_NAMES,
     &NEXUS_ENDPOINTS,
+    &VISIBILITY,
 ];

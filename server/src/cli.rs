@@ -11,6 +11,7 @@ use crate::config::{Config, ConfigError};
 use crate::node::StartError;
 use crate::version;
 
+mod admin;
 mod dev;
 mod output;
 mod schema;
@@ -43,6 +44,11 @@ enum Command {
     Schema {
         #[command(subcommand)]
         action: schema::Action,
+    },
+    /// Asks a node that runs.
+    Admin {
+        #[command(subcommand)]
+        action: admin::Action,
     },
 }
 
@@ -81,6 +87,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Dev(args) => dev::run(args),
         Command::Server(file) => serve::run(load(&file.config)?),
         Command::Schema { action } => schema::run(action),
+        Command::Admin { action } => admin::run(action),
     }
 }
 

@@ -17,12 +17,13 @@ use tracing::warn;
 
 use crate::cluster::membership::{self, Cluster, Heartbeat, JoinError};
 use crate::cluster::peers::Peers;
+use crate::cluster::segments::Segments;
 use crate::config::{Config, ConfigError, EngineKind};
 use crate::env::Env;
 use crate::errors::ServiceError;
 use crate::frontend::Frontend;
 use crate::namespaces::NamespaceRegistry;
-use crate::{history, matching};
+use crate::{history, matching, visibility};
 
 pub(crate) mod engine;
 mod serving;
@@ -46,6 +47,7 @@ struct Services {
     peers: Peers,
     history: Arc<history::service::Service>,
     matching: Arc<matching::service::Service>,
+    visibility: Arc<visibility::service::Service>,
 }
 
 /// Why a node does not start; the operator reads it.
@@ -132,6 +134,7 @@ impl Node {
         // History first: its last tasks still find a matching service to take them.
         self.services.history.shutdown().await;
         self.services.matching.shutdown().await;
+        self.services.visibility.shutdown().await;
         self.services.peers.clear();
         while self.heartbeat.join_next().await.is_some() {}
         // The store closes with the last service that holds it, when this is dropped.
@@ -154,17 +157,26 @@ impl Services {
             config.matching.clone(),
         );
         peers.set_matching(Arc::clone(&matching));
+        let segments = Segments::new(env.clone());
+        let visibility = visibility::service::Service::start(visibility::service::Parts {
+            env: env.clone(),
+            store: stores.visibility.clone(),
+            segments: segments.clone(),
+            peers: peers.clone(),
+        });
+        peers.set_visibility(Arc::clone(&visibility));
         let history = history::service::Service::start(history::service::Parts {
             env: env.clone(),
             stores: stores.clone(),
             namespaces: Arc::clone(namespaces),
             peers: peers.clone(),
             config: config.history.clone(),
+            segments,
             n_shards: cluster.n_shards,
             owner: address.to_string(),
             is_store_shared: config.store.engine == EngineKind::Cassandra,
         });
         peers.set_history(Arc::clone(&history));
-        Self { peers, history, matching }
+        Self { peers, history, matching, visibility }
     }
 }

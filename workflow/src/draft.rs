@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use prost::Message;
-use proto::temporal::api::common::v1::{Link, Memo, SearchAttributes};
+use proto::temporal::api::common::v1::Link;
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::sdk::v1::{EventGroupMarker, UserMetadata};
@@ -16,6 +16,7 @@ use crate::child;
 use crate::close;
 use crate::events::{comes_last, kind, may_be_ignored};
 use crate::ids::{EventId, ExecutionKey};
+use crate::listing::{self, Listed};
 use crate::speculative;
 use crate::start;
 use crate::state::ExecutionState;
@@ -33,8 +34,8 @@ pub(crate) struct Draft<'a> {
     tasks: Vec<Task>,
     new_run: Option<Box<Transition>>,
     notices: Vec<Notice>,
-    /// The memo and the search attributes before this transition; none before a run's first.
-    properties_before: Option<(Arc<Memo>, Arc<SearchAttributes>)>,
+    /// The run before this transition; none before its first.
+    before: Option<Listed>,
 }
 
 /// An event to be recorded: what happened, and what may come with it.
@@ -61,8 +62,9 @@ impl From<Attributes> for Entry {
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(state: &ExecutionState, facts: &'a Facts) -> Self {
-        let properties = (Arc::clone(&state.memo), Arc::clone(&state.search_attributes));
-        Self { properties_before: Some(properties), ..Self::around(state.clone(), facts, Vec::new()) }
+        let is_born = state.unrecorded.db_record_version > 0;
+        let before = is_born.then(|| Listed::new(state));
+        Self { before, ..Self::around(state.clone(), facts, Vec::new()) }
     }
 
     /// A run that begins with a part of another one's history: nothing of it is in the store yet.
@@ -80,7 +82,7 @@ impl<'a> Draft<'a> {
 
     fn around(state: ExecutionState, facts: &'a Facts, events: Vec<HistoryEvent>) -> Self {
         let (waiting, tasks, notices) = (Vec::new(), Vec::new(), Vec::new());
-        Self { state, facts, events, waiting, tasks, new_run: None, notices, properties_before: None }
+        Self { state, facts, events, waiting, tasks, new_run: None, notices, before: None }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -189,6 +191,7 @@ impl<'a> Draft<'a> {
         } else {
             self.flush();
         }
+        self.list();
         self.state.unrecorded.db_record_version += 1;
         self.state.unrecorded.last_updated_at = Some(self.facts.now);
         self.check_finished();
@@ -212,11 +215,25 @@ impl<'a> Draft<'a> {
 
     fn has_new_properties(&self) -> bool {
         let (memo, search_attributes) = (&self.state.memo, &self.state.search_attributes);
-        match &self.properties_before {
-            // What is changed is copied first, so what is the same still lies where it was.
-            Some(before) => !Arc::ptr_eq(&before.0, memo) || !Arc::ptr_eq(&before.1, search_attributes),
+        match &self.before {
+            Some(before) => before.has_other_properties(&self.state),
             None => !memo.fields.is_empty() || !search_attributes.indexed_fields.is_empty(),
         }
+    }
+
+    /// Lets lists hear of the run, or of what is new in it.
+    fn list(&mut self) {
+        if self.before.is_none() {
+            self.state.unrecorded.listing.started_in = self.facts.segment;
+        }
+        if self.closes_now() {
+            self.state.unrecorded.listing.closed_in = Some(self.facts.segment);
+        }
+        let change = match &self.before {
+            Some(before) => before.change(&self.state),
+            None => Some(listing::first(&self.state)),
+        };
+        self.tasks.extend(change.map(Task::Visibility));
     }
 
     /// What a transition promises its caller. The whole state is checked where it costs nothing that matters.

@@ -11,6 +11,7 @@ mod state;
 mod input;
 mod transition;
 mod draft;
+mod listing;
 mod events;
 mod apply;
 mod replay;
@@ -66,8 +67,8 @@ pub use request_ids::RequestIds;
 pub use reset::{Reapplied, Reset, ResetPoint, reset};
 pub use start::{Continued, Started, StartedAgain, start};
 pub use start_policy::{CurrentRun, StartDecision, StartPolicy, decide_start};
-pub use state::{ExecutionState, Status, Sticky, Unrecorded};
-pub use tasks::{StickyDispatch, Task, TimerTask, TransferTask};
+pub use state::{ExecutionState, Listing, Status, Sticky, Unrecorded};
+pub use tasks::{StickyDispatch, Task, TimerTask, TransferTask, VisibilityTask};
 pub use time::Timestamp;
 pub use timer::Timer;
 pub use transition::{

@@ -94,6 +94,15 @@ pub struct Unrecorded {
     pub reset_run_id: Option<RunId>,
     /// The last workflow task tried to close the run and could not: signals wait until the next one has ended.
     pub is_closing: bool,
+    pub listing: Listing,
+}
+
+/// Where lists find the run: its rows are kept with those of others that started, or closed, at about the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Listing {
+    pub started_in: i64,
+    /// Set once the run is closed.
+    pub closed_in: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,28 @@
 //! Queue tasks: what must be done after a commit. Each is asked for where it is decided on; here is only what they are.
 
+use std::collections::BTreeMap;
+
+use proto::temporal::api::common::v1::Payload;
+
 use crate::ids::EventId;
 use crate::time::Timestamp;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Task {
     Transfer(TransferTask),
     Timer { fires_at: Timestamp, task: TimerTask },
+    Visibility(VisibilityTask),
+}
+
+/// What lists tell of the run has changed. The run itself says what they are to tell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VisibilityTask {
+    /// The run begins: lists do not know it yet.
+    pub is_first: bool,
+    /// Search attributes that are other ones now, as they were: lists still find the run by them. One that was not set
+    /// is empty.
+    pub replaced: BTreeMap<String, Payload>,
+    pub version: i64,
 }
 
 /// To be done at once.

@@ -37,6 +37,8 @@ pub struct Facts {
     pub new_run_id: RunId,
     /// How long the namespace keeps a run that closes now.
     pub retention: Duration,
+    /// Where lists are to find a run that starts or closes now.
+    pub segment: i64,
     pub limits: Limits,
 }
 

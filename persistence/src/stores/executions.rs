@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use proto::everrow::record;
-use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, TimerTask, Timestamp, TransferTask};
+use workflow::{
+    CurrentRun, ExecutionKey, ExecutionState, NamespaceId, TimerTask, Timestamp, TransferTask, VisibilityTask,
+};
 
 use crate::engine::{Engine, KeyRange, Outcome, Row, Slice};
 use crate::error::StoreError;
@@ -14,9 +16,11 @@ use crate::table::Value;
 
 mod keys;
 mod commit;
+mod counts;
 mod dead_letter;
 
 pub use commit::{CurrentWrite, RunWrite, ShardCommit};
+pub use counts::RunCounts;
 pub use dead_letter::DeadLetter;
 pub use keys::{ItemKind, RowKind};
 
@@ -124,15 +128,67 @@ impl ExecutionStore {
         after_task_id: i64,
         limit_rows: usize,
     ) -> Result<QueuePage<QueuedTask<TransferTask>>, StoreError> {
-        let range = keys::transfer_after(after_task_id);
+        let decode = |row| {
+            let record: record::TransferTasks = rows::from_value(row)?;
+            record.tasks.into_iter().map(rows::tasks::decode_transfer).collect()
+        };
+        self.read_immediate((shard, RowKind::TransferQueue), after_task_id, limit_rows, decode).await
+    }
+
+    /// Visibility tasks after this one, likewise.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn read_visibility(
+        &self,
+        shard: ShardId,
+        after_task_id: i64,
+        limit_rows: usize,
+    ) -> Result<QueuePage<QueuedTask<VisibilityTask>>, StoreError> {
+        let decode = |row| {
+            let record: record::VisibilityTasks = rows::from_value(row)?;
+            record.tasks.into_iter().map(rows::tasks::decode_visibility).collect()
+        };
+        self.read_immediate((shard, RowKind::VisibilityQueue), after_task_id, limit_rows, decode).await
+    }
+
+    async fn read_immediate<T>(
+        &self,
+        (shard, queue): (ShardId, RowKind),
+        after_task_id: i64,
+        limit_rows: usize,
+        decode: impl Fn(Value) -> Decoded<Vec<QueuedTask<T>>>,
+    ) -> Result<QueuePage<QueuedTask<T>>, StoreError> {
+        let range = keys::immediate_after(queue, after_task_id);
         let page = self.engine.read(Slice::new(shards::partition(shard), range, limit_rows)).await?;
         let mut tasks = Vec::new();
         for row in page.rows {
-            let place = format!("{shard}, transfer queue at {:?}", row.key.last());
-            let row = decode_transfer_row(row).map_err(|bad| bad.at(place))?;
+            let place = format!("{shard}, {queue:?} at {:?}", row.key.last());
+            let data = rows::versioned(row.values).map(|(_, data)| data);
+            let row = data.and_then(&decode).map_err(|bad| bad.at(place))?;
             tasks.extend(row.into_iter().filter(|task| task.task_id > after_task_id));
         }
         Ok(QueuePage { tasks, has_more: page.next.is_some() })
+    }
+
+    /// How many runs of each namespace the shard has.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn load_counts(&self, shard: ShardId) -> Result<Vec<(NamespaceId, RunCounts)>, StoreError> {
+        let mut slice = Slice::new(shards::partition(shard), keys::all_counts(), RUN_PAGE);
+        let mut counts = Vec::new();
+        loop {
+            let page = self.engine.read(slice.clone()).await?;
+            for row in page.rows {
+                let place = format!("{shard}, counts at {:?}", row.key.get(1));
+                counts.push(decode_counts(row).map_err(|bad| bad.at(place))?);
+            }
+            if page.next.is_none() {
+                return Ok(counts);
+            }
+            slice.after = page.next;
+        }
     }
 
     /// Timer tasks after this one that fire before a moment.
@@ -233,10 +289,13 @@ fn decode_current(row: Row) -> Decoded<CurrentRun> {
     rows::run::decode_current(version, rows::from_value(data)?)
 }
 
-fn decode_transfer_row(row: Row) -> Decoded<Vec<QueuedTask<TransferTask>>> {
+fn decode_counts(row: Row) -> Decoded<(NamespaceId, RunCounts)> {
+    let Some(Value::Uuid(namespace_id)) = row.key.get(1) else {
+        return Err(Malformed::new(format!("a row with the key {:?}", row.key)));
+    };
+    let namespace_id = NamespaceId(*namespace_id);
     let (_, data) = rows::versioned(row.values)?;
-    let record: record::TransferTasks = rows::from_value(data)?;
-    record.tasks.into_iter().map(rows::tasks::decode_transfer).collect()
+    Ok((namespace_id, RunCounts::decode(&rows::from_value(data)?)))
 }
 
 fn decode_timer_row(row: Row) -> Decoded<QueuedTimer> {

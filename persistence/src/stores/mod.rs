@@ -26,6 +26,7 @@ pub struct Stores {
     pub cluster: cluster::ClusterStore,
     pub queues: queues::QueueStore,
     pub nexus_endpoints: nexus::NexusEndpointStore,
+    pub visibility: visibility::VisibilityStore,
 }
 
 impl Stores {
@@ -39,7 +40,8 @@ impl Stores {
             namespaces: namespaces::NamespaceStore::new(Arc::clone(&engine)),
             cluster: cluster::ClusterStore::new(Arc::clone(&engine)),
             queues: queues::QueueStore::new(Arc::clone(&engine)),
-            nexus_endpoints: nexus::NexusEndpointStore::new(engine),
+            nexus_endpoints: nexus::NexusEndpointStore::new(Arc::clone(&engine)),
+            visibility: visibility::VisibilityStore::new(engine),
         }
     }
 }

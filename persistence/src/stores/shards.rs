@@ -59,6 +59,8 @@ pub struct ShardRecord {
     pub nonce: Uuid,
     /// Transfer tasks up to here are done.
     pub transfer_acked: i64,
+    /// Visibility tasks up to here are done.
+    pub visibility_acked: i64,
     /// Timer tasks up to here are done.
     pub timer_acked: TimerKey,
     /// Of the last checkpoint.
@@ -204,6 +206,7 @@ impl ShardRecord {
             owner: claim.owner.clone(),
             nonce: claim.nonce,
             transfer_acked: 0,
+            visibility_acked: 0,
             timer_acked: TimerKey { fires_at: Timestamp(0), task_id: 0 },
             updated_at: Timestamp(0),
         }
@@ -217,6 +220,7 @@ impl ShardRecord {
             timer_acked_fires_at: self.timer_acked.fires_at.0,
             timer_acked_task_id: self.timer_acked.task_id,
             updated_at: self.updated_at.0,
+            visibility_acked_task_id: self.visibility_acked,
         })
     }
 
@@ -226,6 +230,7 @@ impl ShardRecord {
             owner: shard.owner,
             nonce: rows::uuid(&shard.nonce, "nonce")?,
             transfer_acked: shard.transfer_acked_task_id,
+            visibility_acked: shard.visibility_acked_task_id,
             timer_acked: TimerKey {
                 fires_at: Timestamp(shard.timer_acked_fires_at),
                 task_id: shard.timer_acked_task_id,

@@ -18,6 +18,7 @@ mod namespaces;
 mod cluster;
 mod queues;
 mod nexus;
+mod visibility;
 
 /// The stores on one engine, and what keeps it alive.
 struct Bench {

@@ -13,7 +13,7 @@ fn dev_config(arguments: &[&str]) -> Config {
     let cli = parse(arguments).unwrap();
     match cli.command.unwrap_or(Command::Dev(cli.dev)) {
         Command::Dev(args) => args.config(),
-        other @ (Command::Server(_) | Command::Schema { .. }) => panic!("{other:?} is not dev"),
+        other @ (Command::Server(_) | Command::Schema { .. } | Command::Admin { .. }) => panic!("{other:?} is not dev"),
     }
 }
 

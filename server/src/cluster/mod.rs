@@ -2,3 +2,4 @@
 
 pub mod peers;
 pub mod membership;
+pub mod segments;

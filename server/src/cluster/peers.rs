@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::errors::ServiceError;
-use crate::{history, matching};
+use crate::{history, matching, visibility};
 
 /// Handles to the services of the cluster. History calls matching and matching calls history, so the handles come
 /// first and are filled in as the node builds its services. They are emptied when it stops: the two hold each other.
@@ -11,10 +11,13 @@ use crate::{history, matching};
 pub struct Peers {
     history: Handle<history::service::Service>,
     matching: Handle<matching::service::Service>,
+    visibility: Handle<visibility::service::Service>,
 }
 
 /// The service, for those who only meet it here.
 pub type HistoryService = history::service::Service;
+/// What lists are asked, and what they answer.
+pub use crate::visibility::list::{ListPage, ListRequest};
 
 struct Handle<S>(Arc<RwLock<Option<Arc<S>>>>);
 
@@ -29,6 +32,11 @@ impl Peers {
         self.matching.get("matching")
     }
 
+    /// The visibility service of this node: what it reads and writes is in the store, which all share.
+    pub fn visibility(&self) -> Result<Arc<visibility::service::Service>, ServiceError> {
+        self.visibility.get("visibility")
+    }
+
     pub fn set_history(&self, service: Arc<history::service::Service>) {
         let previous = self.history.replace(Some(service));
         assert!(previous.is_none(), "a node has one history service");
@@ -39,10 +47,16 @@ impl Peers {
         assert!(previous.is_none(), "a node has one matching service");
     }
 
+    pub fn set_visibility(&self, service: Arc<visibility::service::Service>) {
+        let previous = self.visibility.replace(Some(service));
+        assert!(previous.is_none(), "a node has one visibility service");
+    }
+
     /// Lets go of the services, which have stopped.
     pub fn clear(&self) {
         self.history.replace(None);
         self.matching.replace(None);
+        self.visibility.replace(None);
     }
 }
 

@@ -15,13 +15,16 @@ mod respond;
 mod respond_by_id;
 mod activity_operations;
 mod history;
+mod list;
 mod describe;
 mod namespace;
 mod cluster;
 mod operator;
+mod admin;
 pub(crate) mod validate;
 mod guard;
 
+pub use admin::Admin;
 pub use guard::Guarded;
 pub use operator::Operator;
 pub use service::Frontend;

@@ -10,8 +10,8 @@ use tonic::{Request, Response, Status, async_trait};
 use super::call::answer;
 use super::polls::OutstandingPolls;
 use super::{
-    activity_operations, cluster, describe, history, namespace, pause, poll, query, respond, respond_by_id, signal,
-    start, update,
+    activity_operations, cluster, describe, history, list, namespace, pause, poll, query, respond, respond_by_id,
+    signal, start, update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -319,6 +319,48 @@ impl WorkflowService for Frontend {
         request: Request<UpdateWorkflowExecutionOptionsRequest>,
     ) -> Answer<UpdateWorkflowExecutionOptionsResponse> {
         answer("UpdateWorkflowExecutionOptions", start::update_options(self, request.into())).await
+    }
+
+    async fn list_workflow_executions(
+        &self,
+        request: Request<ListWorkflowExecutionsRequest>,
+    ) -> Answer<ListWorkflowExecutionsResponse> {
+        answer("ListWorkflowExecutions", list::list(self, request.into())).await
+    }
+
+    async fn scan_workflow_executions(
+        &self,
+        request: Request<ScanWorkflowExecutionsRequest>,
+    ) -> Answer<ScanWorkflowExecutionsResponse> {
+        answer("ScanWorkflowExecutions", list::scan(self, request.into())).await
+    }
+
+    async fn list_open_workflow_executions(
+        &self,
+        request: Request<ListOpenWorkflowExecutionsRequest>,
+    ) -> Answer<ListOpenWorkflowExecutionsResponse> {
+        answer("ListOpenWorkflowExecutions", list::open(self, request.into())).await
+    }
+
+    async fn list_closed_workflow_executions(
+        &self,
+        request: Request<ListClosedWorkflowExecutionsRequest>,
+    ) -> Answer<ListClosedWorkflowExecutionsResponse> {
+        answer("ListClosedWorkflowExecutions", list::closed(self, request.into())).await
+    }
+
+    async fn list_archived_workflow_executions(
+        &self,
+        request: Request<ListArchivedWorkflowExecutionsRequest>,
+    ) -> Answer<ListArchivedWorkflowExecutionsResponse> {
+        answer("ListArchivedWorkflowExecutions", list::archived(self, request.into())).await
+    }
+
+    async fn count_workflow_executions(
+        &self,
+        request: Request<CountWorkflowExecutionsRequest>,
+    ) -> Answer<CountWorkflowExecutionsResponse> {
+        answer("CountWorkflowExecutions", list::count(self, request.into())).await
     }
 
     async fn get_system_info(&self, request: Request<GetSystemInfoRequest>) -> Answer<GetSystemInfoResponse> {

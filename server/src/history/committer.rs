@@ -16,12 +16,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::warn;
-use workflow::{ExecutionKey, Task};
+use workflow::{ExecutionKey, NamespaceId, Task};
 
 use super::cache::{CurrentSlot, Slot};
 use super::config::HistoryConfig;
 use super::identity::IdClock;
 use super::queues::{Occasion, Queues};
+use super::tally::{StatusChange, Tally};
 use super::updates::Tell;
 use super::waiters::Waiters;
 use crate::env::Env;
@@ -50,6 +51,7 @@ pub(crate) struct DeletedRun {
     /// Held like that of a run that changes.
     pub(crate) slot: Arc<Slot>,
     pub(crate) key: ExecutionKey,
+    pub(crate) status: StatusChange,
 }
 
 pub(crate) struct RunCommit {
@@ -57,6 +59,7 @@ pub(crate) struct RunCommit {
     pub(crate) slot: Arc<Slot>,
     pub(crate) write: RunWrite,
     pub(crate) tasks: Vec<Task>,
+    pub(crate) status: StatusChange,
     /// The history node that this state names: under way since the submission, durable before the batch is sent.
     pub(crate) append: Option<JoinHandle<Result<(), StoreError>>>,
     /// For those who wait for updates of this run.
@@ -188,6 +191,7 @@ pub(crate) struct CommitLoop {
     pub(crate) ids: Arc<IdClock>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) waiters: Arc<Waiters>,
+    pub(crate) tally: Arc<Tally>,
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) is_store_shared: bool,
     /// When the lease was asked for.
@@ -343,10 +347,12 @@ impl CommitLoop {
                 for task in run.tasks {
                     self.enqueue(&mut commit, &run.write.state.key, task);
                 }
+                self.count(&mut commit, run.write.state.key.namespace_id, run.status);
                 commit.runs.push(run.write);
                 slots.push(run.slot);
             }
             if let Some(deleted) = submission.deleted {
+                self.count(&mut commit, deleted.key.namespace_id, deleted.status);
                 commit.deleted_runs.push(deleted.key);
                 slots.push(deleted.slot);
             }
@@ -355,10 +361,19 @@ impl CommitLoop {
         (commit, held)
     }
 
+    fn count(&self, commit: &mut ShardCommit, namespace_id: NamespaceId, change: StatusChange) {
+        let Some(counts) = self.tally.change(namespace_id, change) else { return };
+        match commit.counts.iter_mut().find(|(counted, _)| *counted == namespace_id) {
+            Some((_, earlier)) => *earlier = counts,
+            None => commit.counts.push((namespace_id, counts)),
+        }
+    }
+
     fn enqueue(&self, commit: &mut ShardCommit, key: &ExecutionKey, task: Task) {
         let (task_id, key) = (self.ids.take(1), key.clone());
         match task {
             Task::Transfer(task) => commit.transfer.push(QueuedTask { task_id, key, task }),
+            Task::Visibility(task) => commit.visibility.push(QueuedTask { task_id, key, task }),
             Task::Timer { fires_at, task } => {
                 // Nothing is put below the level that a checkpoint may already have passed: it would not be found.
                 let fires_at = fires_at.max(self.queues.timer_floor());

@@ -1,12 +1,15 @@
 //! Deleting a run: its rows in one commit, then its history. What a crash leaves in between, the queue task that asked for
 //! it finds when it is done again.
 
+use std::sync::Arc;
+
 use persistence::error::StoreError;
 use persistence::stores::executions::CurrentWrite;
-use workflow::{ExecutionKey, RunId};
+use workflow::{ExecutionKey, ExecutionState, RunId};
 
 use super::committer::{CurrentCommit, DeletedRun, Submission};
 use super::shard::Shard;
+use super::tally::{StatusChange, counted_status};
 use super::transact::TransactError;
 use crate::errors::ServiceError;
 
@@ -17,23 +20,32 @@ impl Shard {
         // Nobody starts or resets this workflow meanwhile, and runs that share history are deleted one by one: so the
         // last of them sees that nobody needs what they shared.
         let _one_at_a_time = current_slot.starting.lock().await;
-        if self.delete_rows(key).await? {
-            self.delete_history(key).await?;
+        match self.find_run(key).await? {
+            Some(state) if state.is_running() => return Ok(()),
+            Some(state) => {
+                // First, because its state tells where lists have it.
+                self.unlist(Arc::clone(&state)).await?;
+                self.delete_rows(key).await?;
+                if self.queues.is_listing_behind() {
+                    // A change that was only in the store may have been told in between.
+                    self.unlist(state).await?;
+                }
+            }
+            None => {}
         }
-        Ok(())
+        self.delete_history(key).await
     }
 
-    /// False: the run is open, and stays.
-    async fn delete_rows(&self, key: &ExecutionKey) -> Result<bool, ServiceError> {
+    async fn delete_rows(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
         let slot = self.slots.run(key);
         let mut execution = slot.execution.lock().await;
-        match self.load(key, &mut execution).await {
-            Ok(state) if state.is_running() => return Ok(false),
-            Ok(_) => {}
-            Err(TransactError::NotFound(_)) => return Ok(true),
+        let state = match self.load(key, &mut execution).await {
+            Ok(state) => state,
+            Err(TransactError::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error.into()),
-        }
+        };
+        assert!(!state.is_running(), "a run that is over stays so");
         let newest = self.find_current(key.namespace_id, &key.workflow_id).await?;
         let current = newest.filter(|newest| newest.run_id == key.run_id).map(|_| {
             let slot = self.slots.current(key.namespace_id, &key.workflow_id);
@@ -43,16 +55,17 @@ impl Shard {
         if let Some(current) = &current {
             current.slot.forget();
         }
-        let deleted = Some(DeletedRun { slot: slot.clone(), key: key.clone() });
+        let status = StatusChange { before: counted_status(&state), after: None };
+        let deleted = Some(DeletedRun { slot: slot.clone(), key: key.clone(), status });
         let submitted = self.committer.submit(permit, Submission { runs: Vec::new(), current, deleted });
         execution.delete(submitted);
         drop(execution);
         self.slots.forget(key);
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
-        Ok(true)
+        Ok(())
     }
 
-    /// Deletes what no other run of the workflow shares. The run's record in a visibility store goes here, too.
+    /// Deletes what no other run of the workflow shares.
     async fn delete_history(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
         let history = &self.stores.history;
         let branch = history.branch_of(key.run_id).await?;
@@ -68,11 +81,15 @@ impl Shard {
     }
 
     async fn exists(&self, key: &ExecutionKey) -> Result<bool, ServiceError> {
+        Ok(self.find_run(key).await?.is_some())
+    }
+
+    async fn find_run(&self, key: &ExecutionKey) -> Result<Option<Arc<ExecutionState>>, ServiceError> {
         let slot = self.slots.run(key);
         let mut execution = slot.execution.lock().await;
         match self.load(key, &mut execution).await {
-            Ok(_) => Ok(true),
-            Err(TransactError::NotFound(_)) => Ok(false),
+            Ok(state) => Ok(Some(state)),
+            Err(TransactError::NotFound(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

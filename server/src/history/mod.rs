@@ -27,6 +27,8 @@ mod field_mask;
 mod children;
 mod reading;
 mod describe;
+mod listing;
+mod tally;
 mod links;
 mod token;
 mod queues;

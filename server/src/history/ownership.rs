@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use persistence::stores::executions::RunCounts;
 use persistence::stores::shards::ShardId;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -55,12 +56,25 @@ impl Ownership {
     /// The shard that a workflow lives in.
     pub(crate) async fn shard(&self, namespace_id: NamespaceId, workflow_id: &str) -> Result<Arc<Shard>, ServiceError> {
         let id = shard_of(namespace_id, workflow_id, self.n_shards);
-        let index = usize::try_from(id.0 - 1).expect("shards count from 1");
+        self.taken(usize::try_from(id.0 - 1).expect("shards count from 1")).await
+    }
+
+    /// The shard at this place, once it is there.
+    async fn taken(&self, index: usize) -> Result<Arc<Shard>, ServiceError> {
         let mut shard = self.shards[index].clone();
         let taken = tokio::time::timeout(SHARD_WAIT, shard.wait_for(Option::is_some)).await;
-        let unavailable = || ServiceError::Unavailable(format!("shard {} is not available", id.0));
+        let unavailable = || ServiceError::Unavailable(format!("shard {} is not available", index + 1));
         let taken = taken.map_err(|_| unavailable())?.map_err(|_| unavailable())?;
         taken.clone().ok_or_else(unavailable)
+    }
+
+    /// How many runs of a namespace this node's shards have, by status.
+    pub(crate) async fn count(&self, namespace_id: NamespaceId) -> Result<RunCounts, ServiceError> {
+        let mut counts = RunCounts::default();
+        for index in 0..self.shards.len() {
+            counts.merge(&self.taken(index).await?.tally.of(namespace_id));
+        }
+        Ok(counts)
     }
 
     /// Commits what waits, writes the last checkpoints, and gives all shards up.
@@ -108,6 +122,7 @@ impl Keeper {
         let mut runners = JoinSet::new();
         runners.spawn(queues::run_transfer(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_timers(Arc::clone(&shard), self.pool.clone()));
+        runners.spawn(queues::run_visibility(Arc::clone(&shard), self.peers.clone()));
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {
             closed = shard.committer.ended() => closed,

@@ -93,7 +93,7 @@ impl Shard {
             self.add_later(&current.state, EventId::FIRST, &request, &mut later).await?;
         }
 
-        let facts = self.facts(retention);
+        let facts = self.facts(base_key.namespace_id, retention);
         let states = (base.state.as_ref(), current.as_ref().map(|current| current.state.as_ref()));
         let decided = decide(states, prefix, later, &request, &facts)?;
         self.stores.history.fork(&base.state.branch, request.point, facts.new_run_id).await?;

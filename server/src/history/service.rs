@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use persistence::stores::Stores;
+use persistence::stores::executions::RunCounts;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::EventType;
@@ -27,6 +28,7 @@ use super::shard::{Shard, ShardParts};
 use super::token::{self, ParsedToken};
 use super::transact::TransactError;
 use crate::cluster::peers::Peers;
+use crate::cluster::segments::Segments;
 use crate::env::Env;
 use crate::errors::ServiceError;
 use crate::namespaces::NamespaceRegistry;
@@ -44,6 +46,7 @@ pub struct Parts {
     pub namespaces: Arc<NamespaceRegistry>,
     pub peers: Peers,
     pub config: HistoryConfig,
+    pub segments: Segments,
     pub n_shards: i32,
     /// Names this node in the leases it takes; not empty.
     pub owner: String,
@@ -62,11 +65,17 @@ impl Service {
             namespaces: parts.namespaces,
             config: Arc::new(parts.config),
             hot,
+            segments: parts.segments,
             owner: parts.owner,
             is_store_shared: parts.is_store_shared,
         };
         let ownership = Ownership::start(parts.n_shards, &shard_parts, &parts.peers);
         Arc::new(Self { ownership, env, peers: parts.peers })
+    }
+
+    /// How many runs of a namespace there are, by status; runs that lists hide are not among them.
+    pub async fn count_runs(&self, namespace_id: NamespaceId) -> Result<RunCounts, ServiceError> {
+        self.ownership.count(namespace_id).await
     }
 
     /// Commits what waits and gives up all shards.

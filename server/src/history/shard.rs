@@ -14,7 +14,9 @@ use super::committer::{CommitLoop, Committer, LEASE_AGE_MAX};
 use super::config::HistoryConfig;
 use super::identity::IdClock;
 use super::queues::Queues;
+use super::tally::Tally;
 use super::waiters::Waiters;
+use crate::cluster::segments::Segments;
 use crate::env::Env;
 use crate::errors::ServiceError;
 use crate::namespaces::NamespaceRegistry;
@@ -31,6 +33,8 @@ pub(crate) struct Shard {
     pub(crate) committer: Committer,
     pub(crate) queues: Arc<Queues>,
     pub(crate) waiters: Arc<Waiters>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) segments: Segments,
     stop: watch::Sender<bool>,
 }
 
@@ -42,6 +46,7 @@ pub(crate) struct ShardParts {
     pub(crate) namespaces: Arc<NamespaceRegistry>,
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) hot: HotExecutions,
+    pub(crate) segments: Segments,
     /// Names this node in the lease.
     pub(crate) owner: String,
     /// Other nodes may want the same shards.
@@ -64,6 +69,7 @@ impl Shard {
         let ids = Arc::new(IdClock::new(acquired.range_id));
         let queues = Arc::new(Queues::new(&acquired.shard, parts.config.queue_tasks_in_memory));
         let waiters = Arc::new(Waiters::default());
+        let tally = Arc::new(Tally::new(parts.stores.executions.load_counts(id).await?));
         let (stop, stopped) = watch::channel(false);
         let commit_loop = CommitLoop {
             shard_id: id,
@@ -74,6 +80,7 @@ impl Shard {
             ids: Arc::clone(&ids),
             queues: Arc::clone(&queues),
             waiters: Arc::clone(&waiters),
+            tally: Arc::clone(&tally),
             config: Arc::clone(&parts.config),
             is_store_shared: parts.is_store_shared,
             lease_asked_at,
@@ -91,6 +98,8 @@ impl Shard {
             committer,
             queues,
             waiters,
+            tally,
+            segments: parts.segments.clone(),
             stop,
         };
         Ok((Arc::new(shard), task))

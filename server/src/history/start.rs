@@ -162,7 +162,7 @@ impl Shard {
     ) -> Result<Option<StartedRun>, ServiceError> {
         let retention = self.retention(request.namespace_id).await?;
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
-        let facts = self.facts(retention);
+        let facts = self.facts(request.namespace_id, retention);
         let key = request.key(facts.new_run_id);
         let mut next = workflow::start(key.clone(), request.start.clone(), None, &facts)?;
         let reply = std::mem::replace(&mut next.reply, Reply::Done);

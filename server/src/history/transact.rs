@@ -19,6 +19,7 @@ use super::cache::{CurrentSlot, Execution, Slot};
 use super::committer::{Closed, CurrentCommit, Permit, RunCommit, Submission};
 use super::events::EventBatch;
 use super::shard::Shard;
+use super::tally::{StatusChange, counted_status};
 use super::warnings::warn_of_growth;
 use crate::errors::ServiceError;
 
@@ -64,7 +65,7 @@ impl Shard {
             let mut execution = slot.execution.lock().await;
             let current = self.load(key, &mut execution).await?;
             let input = execution.updates.brief(input);
-            match self.decide(&current, input, &self.facts(retention))? {
+            match self.decide(&current, input, &self.facts(key.namespace_id, retention))? {
                 Ok(Decision::Changed(next)) => {
                     let (reply, kept) = self.keep(&slot, &mut execution, *next);
                     execution.submitted = self.submit(permit, kept);
@@ -131,12 +132,14 @@ impl Shard {
         })
     }
 
-    pub(super) fn facts(&self, retention: Duration) -> Facts {
+    pub(super) fn facts(&self, namespace_id: NamespaceId, retention: Duration) -> Facts {
+        let now = self.env.now();
         Facts {
-            now: self.env.now(),
+            now,
             failover_version: 0,
             new_run_id: self.new_run_id(),
             retention,
+            segment: self.segments.current(namespace_id, now),
             limits: Limits::default(),
         }
     }
@@ -194,6 +197,8 @@ impl Shard {
         let Transition { mut state, mut events, changed, tasks, notices, .. } = next;
         warn_of_growth(execution.state.as_deref(), &state, &events);
         let news = execution.updates.follow(&state, notices);
+        let status =
+            StatusChange { before: execution.state.as_deref().and_then(counted_status), after: counted_status(&state) };
         let previous_txn_id = state.unrecorded.last_txn_id;
         let mut append = None;
         let mut bytes = 0;
@@ -213,7 +218,7 @@ impl Shard {
         self.slots.keep(&state.key, slot, weight(&state) + execution.recent.bytes());
         let write = RunWrite { state, changed };
         bytes += write.size_estimate();
-        RunCommit { slot: Arc::clone(slot), write, tasks, append, news, bytes }
+        RunCommit { slot: Arc::clone(slot), write, tasks, status, append, news, bytes }
     }
 
     /// Starts writing the history node at once, beside the batch in flight: it is real only once a commit names it.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use proto::everrow::admin::admin_service_server::AdminServiceServer;
 use proto::temporal::api::operatorservice::v1::operator_service_server::OperatorServiceServer;
 use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowServiceServer;
 use tokio::sync::watch;
@@ -13,7 +14,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::StartError;
-use crate::frontend::{Frontend, Guarded, Operator};
+use crate::frontend::{Admin, Frontend, Guarded, Operator};
 
 /// Under these names load balancers and SDKs ask after our health; the empty one is the whole server.
 pub(super) const HEALTH_NAMES: [&str; 3] =
@@ -44,6 +45,7 @@ pub(super) async fn router(frontend: Frontend) -> (HealthReporter, Router) {
     for service in HEALTH_NAMES {
         health.set_service_status(service, ServingStatus::Serving).await;
     }
+    let admin_service = AdminServiceServer::new(Admin(frontend.clone()));
     let workflow_service = WorkflowServiceServer::new(frontend)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .accept_compressed(CompressionEncoding::Gzip);
@@ -61,6 +63,7 @@ pub(super) async fn router(frontend: Frontend) -> (HealthReporter, Router) {
         .http2_max_header_list_size(HEADER_BYTES_MAX)
         .add_service(Guarded(workflow_service))
         .add_service(Guarded(operator_service))
+        .add_service(Guarded(admin_service))
         .add_service(health_service)
         .add_service(reflection().build_v1().expect("our own descriptors are complete"))
         .add_service(reflection().build_v1alpha().expect("our own descriptors are complete"));

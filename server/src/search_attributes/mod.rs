@@ -3,3 +3,4 @@
 pub mod attribute;
 pub mod custom;
 pub mod datetime;
+pub mod payload;

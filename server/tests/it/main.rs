@@ -9,6 +9,7 @@ mod activities;
 mod starts;
 mod queries;
 mod deletion;
+mod lists;
 mod children;
 mod external;
 mod eager;

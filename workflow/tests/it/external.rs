@@ -213,7 +213,7 @@ fn what_is_sent_to_one_workflow_goes_one_after_the_other() {
                 TransferTask::ExternalSignal { initiated_event_id, .. }
                 | TransferTask::ExternalCancel { initiated_event_id, .. },
             ) => Some(initiated_event_id.0),
-            Task::Transfer(_) | Task::Timer { .. } => None,
+            Task::Transfer(_) | Task::Timer { .. } | Task::Visibility(_) => None,
         });
         ids.collect()
     };

@@ -56,6 +56,7 @@ pub(crate) fn facts() -> Facts {
         failover_version: 7,
         new_run_id: RunId(Uuid::from_u128(2)),
         retention: Duration::from_secs(24 * 60 * 60),
+        segment: 3,
         limits: Limits::default(),
     }
 }
@@ -293,7 +294,7 @@ impl Run {
             .iter()
             .filter_map(|task| match task {
                 Task::Transfer(task) => Some(task),
-                Task::Timer { .. } => None,
+                Task::Timer { .. } | Task::Visibility(_) => None,
             })
             .collect()
     }
@@ -303,7 +304,7 @@ impl Run {
             .iter()
             .filter_map(|task| match task {
                 Task::Timer { fires_at, task } => Some((*fires_at, task)),
-                Task::Transfer(_) => None,
+                Task::Transfer(_) | Task::Visibility(_) => None,
             })
             .collect()
     }

@@ -379,7 +379,7 @@ fn any_timer(random: &mut SmallRng, run: &Run) -> Input {
             Task::Timer { task, fires_at } => {
                 (*fires_at <= run.facts.now || random.random_ratio(1, 10)).then_some(task)
             }
-            Task::Transfer(_) => None,
+            Task::Transfer(_) | Task::Visibility(_) => None,
         })
         .collect();
     if timers.is_empty() {

@@ -12,11 +12,11 @@ use proto::everrow::record;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
     Activity, ChangedItems, Child, CurrentRun, ExecutionKey, ExecutionState, ExternalRequest, NamespaceId, Timer,
-    TransferTask, Update,
+    TransferTask, Update, VisibilityTask,
 };
 
-use super::keys::{self, ItemKind};
-use super::{QueuedTask, QueuedTimer, TimerKey};
+use super::keys::{self, ItemKind, RowKind};
+use super::{QueuedTask, QueuedTimer, RunCounts, TimerKey};
 use crate::engine::{Batch, Condition, KeyRange, Row};
 use crate::stores::rows;
 use crate::stores::shards::{self, COMMIT_ID, RANGE_ID, RangeId, SHARD, ShardId, ShardRecord};
@@ -38,6 +38,10 @@ pub struct ShardCommit {
     pub deleted_runs: Vec<ExecutionKey>,
     /// Ascending by task id.
     pub transfer: Vec<QueuedTask<TransferTask>>,
+    /// Ascending by task id.
+    pub visibility: Vec<QueuedTask<VisibilityTask>>,
+    /// Of namespaces whose runs changed their status, as they are after this commit.
+    pub counts: Vec<(NamespaceId, RunCounts)>,
     pub timers: Vec<QueuedTimer>,
     /// Single timers that are done, out of the order in which they are range-deleted.
     pub fired_timers: Vec<TimerKey>,
@@ -45,6 +49,8 @@ pub struct ShardCommit {
     pub shard_record: Option<ShardRecord>,
     /// Transfer tasks that are done: rows go whose last task is among them.
     pub completed_transfer: Option<RangeInclusive<i64>>,
+    /// Visibility tasks that are done, likewise.
+    pub completed_visibility: Option<RangeInclusive<i64>>,
     pub completed_timers: Option<RangeInclusive<TimerKey>>,
 }
 
@@ -102,10 +108,13 @@ impl ShardCommit {
             current: Vec::new(),
             deleted_runs: Vec::new(),
             transfer: Vec::new(),
+            visibility: Vec::new(),
+            counts: Vec::new(),
             timers: Vec::new(),
             fired_timers: Vec::new(),
             shard_record: None,
             completed_transfer: None,
+            completed_visibility: None,
             completed_timers: None,
         }
     }
@@ -120,10 +129,23 @@ impl ShardCommit {
         }
         put_runs(&mut batch, &self.runs, &self.deleted_runs);
         put_current(&mut batch, &self.current);
-        put_transfer(&mut batch, &self.transfer);
+        put_tasks(&mut batch, RowKind::TransferQueue, &self.transfer, |tasks| {
+            rows::to_value(&record::TransferTasks { tasks: tasks.iter().map(rows::tasks::encode_transfer).collect() })
+        });
+        put_tasks(&mut batch, RowKind::VisibilityQueue, &self.visibility, |tasks| {
+            let tasks = tasks.iter().map(rows::tasks::encode_visibility).collect();
+            rows::to_value(&record::VisibilityTasks { tasks })
+        });
+        batch.puts.extend(self.counts.iter().map(counts_row));
         batch.puts.extend(self.timers.iter().map(timer_row));
         batch.deletes.extend(self.fired_timers.iter().copied().map(keys::timer));
-        batch.range_deletes.extend(self.completed_transfer.iter().map(keys::transfer_range));
+        let completed = [
+            (RowKind::TransferQueue, &self.completed_transfer),
+            (RowKind::VisibilityQueue, &self.completed_visibility),
+        ];
+        for (kind, tasks) in completed {
+            batch.range_deletes.extend(tasks.iter().map(|tasks| keys::immediate_range(kind, tasks)));
+        }
         batch.range_deletes.extend(self.completed_timers.iter().map(keys::timer_range));
         batch
     }
@@ -295,12 +317,19 @@ fn put_current(batch: &mut Batch, writes: &[CurrentWrite]) {
 }
 
 /// The row is named by its last task: a range delete up to the ack level then never drops a task that is not done.
-fn put_transfer(batch: &mut Batch, tasks: &[QueuedTask<TransferTask>]) {
+fn put_tasks<T>(
+    batch: &mut Batch,
+    queue: RowKind,
+    tasks: &[QueuedTask<T>],
+    encode: impl FnOnce(&[QueuedTask<T>]) -> Value,
+) {
     let Some(last) = tasks.last() else { return };
-    assert!(tasks.is_sorted_by(|one, next| one.task_id < next.task_id), "transfer tasks are not in order");
-    let record = record::TransferTasks { tasks: tasks.iter().map(rows::tasks::encode_transfer).collect() };
-    let values = vec![Value::Bigint(0), rows::to_value(&record)];
-    batch.puts.push(Row { key: keys::transfer(last.task_id), values });
+    assert!(tasks.is_sorted_by(|one, next| one.task_id < next.task_id), "tasks of a queue are not in order");
+    batch.puts.push(Row { key: keys::immediate(queue, last.task_id), values: vec![Value::Bigint(0), encode(tasks)] });
+}
+
+fn counts_row((namespace_id, counts): &(NamespaceId, RunCounts)) -> Row {
+    Row { key: keys::counts(*namespace_id), values: vec![Value::Bigint(0), rows::to_value(&counts.encode())] }
 }
 
 fn timer_row(timer: &QueuedTimer) -> Row {

@@ -1,7 +1,7 @@
 //! Queue tasks that cannot be done, as messages for a dead-letter queue.
 
 use prost::Message as _;
-use workflow::{TimerTask, TransferTask};
+use workflow::{TimerTask, TransferTask, VisibilityTask};
 
 use super::QueuedTask;
 use crate::error::StoreError;
@@ -12,9 +12,10 @@ use crate::table::Value;
 /// Encodings of messages. Numbers are stored, and never reused.
 const TRANSFER: i32 = 1;
 const TIMER: i32 = 2;
+const VISIBILITY: i32 = 3;
 
 /// A queue task that was put aside.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum DeadLetter {
     Transfer(QueuedTask<TransferTask>),
     /// Its moment and its place in the queue are over; what it was for is not.
@@ -22,6 +23,7 @@ pub enum DeadLetter {
         key: workflow::ExecutionKey,
         task: TimerTask,
     },
+    Visibility(QueuedTask<VisibilityTask>),
 }
 
 impl DeadLetter {
@@ -30,6 +32,7 @@ impl DeadLetter {
         let (encoding, payload) = match self {
             Self::Transfer(queued) => (TRANSFER, rows::tasks::encode_transfer(queued).encode_to_vec()),
             Self::Timer { key, task } => (TIMER, rows::tasks::encode_timer_task(key, task).encode_to_vec()),
+            Self::Visibility(queued) => (VISIBILITY, rows::tasks::encode_visibility(queued).encode_to_vec()),
         };
         Message { encoding, payload: payload.into() }
     }
@@ -43,6 +46,7 @@ impl DeadLetter {
             TIMER => rows::from_value(payload)
                 .and_then(rows::tasks::decode_timer_task)
                 .map(|(key, task)| Self::Timer { key, task }),
+            VISIBILITY => rows::from_value(payload).and_then(rows::tasks::decode_visibility).map(Self::Visibility),
             _ => Err(Malformed::new("an encoding that is not known")),
         };
         decoded.map_err(|bad| bad.at("a dead letter"))

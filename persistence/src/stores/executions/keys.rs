@@ -19,6 +19,9 @@ pub enum RowKind {
     Run = 2,
     TransferQueue = 3,
     TimerQueue = 4,
+    VisibilityQueue = 5,
+    /// How many runs of a namespace there are, by status.
+    Counts = 6,
 }
 
 /// What a row of a run is: its `sort_key`. The numbers are stored.
@@ -77,21 +80,33 @@ pub(super) fn item(key: &ExecutionKey, kind: ItemKind, id: i64) -> Vec<Value> {
     row
 }
 
-pub(super) fn transfer(last_task_id: i64) -> Vec<Value> {
-    queue(RowKind::TransferQueue, 0, last_task_id)
+/// The row of an immediate queue that ends with this task.
+pub(super) fn immediate(queue_kind: RowKind, last_task_id: i64) -> Vec<Value> {
+    queue(queue_kind, 0, last_task_id)
+}
+
+pub(super) fn counts(namespace_id: NamespaceId) -> Vec<Value> {
+    let mut key = workflow(RowKind::Counts, namespace_id, &Arc::from(""));
+    key.extend([Value::Uuid(Uuid::nil()), Value::Bigint(0), Value::Bigint(0)]);
+    key
+}
+
+pub(super) fn all_counts() -> KeyRange {
+    KeyRange::prefix(vec![Value::Int(RowKind::Counts as i32)])
 }
 
 pub(super) fn timer(key: TimerKey) -> Vec<Value> {
     queue(RowKind::TimerQueue, key.fires_at.0, key.task_id)
 }
 
-pub(super) fn transfer_range(rows: &RangeInclusive<i64>) -> KeyRange {
-    KeyRange { lower: Bound::Included(transfer(*rows.start())), upper: Bound::Included(transfer(*rows.end())) }
+pub(super) fn immediate_range(queue_kind: RowKind, rows: &RangeInclusive<i64>) -> KeyRange {
+    let end = |task_id: i64| Bound::Included(immediate(queue_kind, task_id));
+    KeyRange { lower: end(*rows.start()), upper: end(*rows.end()) }
 }
 
-pub(super) fn transfer_after(task_id: i64) -> KeyRange {
-    let all = shard_queue(RowKind::TransferQueue);
-    KeyRange { lower: Bound::Excluded(transfer(task_id)), upper: Bound::Included(all) }
+pub(super) fn immediate_after(queue_kind: RowKind, task_id: i64) -> KeyRange {
+    let lower = Bound::Excluded(immediate(queue_kind, task_id));
+    KeyRange { lower, upper: Bound::Included(shard_queue(queue_kind)) }
 }
 
 pub(super) fn timer_range(rows: &RangeInclusive<TimerKey>) -> KeyRange {

@@ -7,8 +7,8 @@ use proto::temporal::api::enums::v1::SuggestContinueAsNewReason;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
     Activity, Child, Closed, CompletionCallback, CurrentRun, EventId, ExecutionKey, ExecutionState, ExternalRequest,
-    Items, KnownRequest, Pause, RequestIds, ResetPoint, RunId, Running, Scheduled, Started, Status, Sticky, Timer,
-    Timestamp, Unrecorded, Update, WorkflowTask,
+    Items, KnownRequest, Listing, Pause, RequestIds, ResetPoint, RunId, Running, Scheduled, Started, Status, Sticky,
+    Timer, Timestamp, Unrecorded, Update, WorkflowTask,
 };
 
 use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
@@ -58,18 +58,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         known_requests,
         reset_points,
         pause,
-        unrecorded:
-            Unrecorded {
-                db_record_version: _, // the row's version
-                last_txn_id,
-                sticky,
-                buffered_events: _,
-                last_updated_at,
-                start_request_id,
-                cancel_request_id,
-                reset_run_id,
-                is_closing,
-            },
+        unrecorded,
     } = state;
     record::Run {
         status: encode_status(*status).into(),
@@ -81,21 +70,41 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         workflow_task_attempt: *workflow_task_attempt,
         last_completed_started_event_id: last_completed_started_event_id.map(|event| event.0),
         cancel_requested_event_id: cancel_requested.map(|event| event.0),
-        cancel_request_id: cancel_request_id.clone(),
         n_signals: *n_signals,
         history_size: *history_size,
-        last_txn_id: *last_txn_id,
-        sticky: sticky.as_ref().map(encode_sticky),
-        last_updated_at: last_updated_at.map(|at| at.0),
-        start_request_id: start_request_id.clone(),
         n_items: Some(count_items(state)),
-        is_closing: *is_closing,
         priority: priority.clone(),
         callbacks: callbacks.iter().map(encode_callback).collect(),
         known_requests: known_requests.iter().map(encode_known_request).collect(),
         reset_points: reset_points.iter().map(encode_reset_point).collect(),
         paused: pause.as_ref().map(encode_pause),
+        ..unrecorded_of(unrecorded)
+    }
+}
+
+/// What a replay does not bring back.
+fn unrecorded_of(unrecorded: &Unrecorded) -> record::Run {
+    let Unrecorded {
+        db_record_version: _, // the row's version
+        last_txn_id,
+        sticky,
+        buffered_events: _,
+        last_updated_at,
+        start_request_id,
+        cancel_request_id,
+        reset_run_id,
+        is_closing,
+        listing,
+    } = unrecorded;
+    record::Run {
+        cancel_request_id: cancel_request_id.clone(),
+        last_txn_id: *last_txn_id,
+        sticky: sticky.as_ref().map(encode_sticky),
+        last_updated_at: last_updated_at.map(|at| at.0),
+        start_request_id: start_request_id.clone(),
+        is_closing: *is_closing,
         reset_run_id: reset_run_id.map(|run| uuid_bytes(run.0)).unwrap_or_default(),
+        listing: Some(encode_listing(*listing)),
         ..Default::default()
     }
 }
@@ -154,8 +163,17 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
             cancel_request_id: run.cancel_request_id,
             reset_run_id: optional_uuid(&run.reset_run_id, "reset_run_id")?.map(RunId),
             is_closing: run.is_closing,
+            listing: decode_listing(run.listing.unwrap_or_default()),
         },
     })
+}
+
+pub(crate) fn encode_listing(listing: Listing) -> record::Listing {
+    record::Listing { started_in: listing.started_in, closed_in: listing.closed_in.unwrap_or_default() }
+}
+
+pub(crate) fn decode_listing(listing: record::Listing) -> Listing {
+    Listing { started_in: listing.started_in, closed_in: Some(listing.closed_in).filter(|segment| *segment != 0) }
 }
 
 pub(crate) fn encode_properties(state: &ExecutionState) -> record::Properties {

@@ -1,7 +1,8 @@
 //! Queue tasks, as the shard's queues store them.
 
 use proto::everrow::record::{self, TimerTaskKind};
-use workflow::{EventId, ExecutionKey, NamespaceId, RunId, StickyDispatch, TimerTask, TransferTask};
+use proto::temporal::api::common::v1::SearchAttributes;
+use workflow::{EventId, ExecutionKey, NamespaceId, RunId, StickyDispatch, TimerTask, TransferTask, VisibilityTask};
 
 use super::{Decoded, Malformed, required, required_span, span, uuid, uuid_bytes};
 use crate::stores::executions::QueuedTask;
@@ -95,6 +96,24 @@ pub(crate) fn decode_transfer(queued: record::TransferTask) -> Decoded<QueuedTas
         record::transfer_task::Task::Close(task) => TransferTask::Close { version: task.version },
         record::transfer_task::Task::Delete(task) => TransferTask::Delete { version: task.version },
     };
+    Ok(QueuedTask { task_id: queued.task_id, key: decode_key(queued.key)?, task })
+}
+
+pub(crate) fn encode_visibility(queued: &QueuedTask<VisibilityTask>) -> record::VisibilityTask {
+    let QueuedTask { task_id, key, task: VisibilityTask { is_first, replaced, version } } = queued;
+    let indexed_fields = replaced.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    record::VisibilityTask {
+        task_id: *task_id,
+        key: Some(encode_key(key)),
+        is_first: *is_first,
+        replaced: (!replaced.is_empty()).then_some(SearchAttributes { indexed_fields }),
+        version: *version,
+    }
+}
+
+pub(crate) fn decode_visibility(queued: record::VisibilityTask) -> Decoded<QueuedTask<VisibilityTask>> {
+    let replaced = queued.replaced.unwrap_or_default().indexed_fields.into_iter().collect();
+    let task = VisibilityTask { is_first: queued.is_first, replaced, version: queued.version };
     Ok(QueuedTask { task_id: queued.task_id, key: decode_key(queued.key)?, task })
 }
 

@@ -1,3 +1,325 @@
-//! What lists and counts read: the values that runs are searched by.
+//! What lists read: a record of every run, in the orders that lists want, and what runs are found by.
+//!
+//! A namespace's rows are in segments, one partition each: a run's rows are in the segment that was the newest of its
+//! node when it started, the one by its close in that which was when it closed. So a batch of many runs is a batch of one
+//! partition, and a partition is bounded. See docs/decisions/visibility-on-wide-rows.md.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use proto::everrow::record as stored;
+use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
+use workflow::{NamespaceId, RunId, Timestamp};
+
+use self::keys::RowKind;
+use self::record::{Place, Record, Term};
+use crate::engine::{Batch, Continuation, Engine, KeyRange, Row, Slice};
+use crate::error::StoreError;
+use crate::stores::rows::{self, Decoded};
+use crate::table::Value;
+
+mod keys;
+pub mod record;
 pub mod value;
+
+/// Rows and bytes of one batch, so that the first of many runs need not wait for the last. A row is a few hundred bytes,
+/// unless its memo is large.
+const BATCH_ROWS: usize = 512;
+const BATCH_BYTES: usize = 512 << 10;
+/// Segments read at once; a namespace with more is very large.
+const SEGMENT_PAGE: usize = 1000;
+
+/// Something that lists must know.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A run is new, or other than it was.
+    Put(Box<Put>),
+    /// A run is deleted: no row of it is to stay.
+    Remove(Box<Removal>),
+}
+
+#[derive(Debug, Clone)]
+pub struct Put {
+    pub record: Record,
+    /// By which the run is found now, besides what every run is, and was not before.
+    pub terms: Vec<Term>,
+    /// By which it was found before.
+    pub stale: Vec<Term>,
+    pub known: Known,
+}
+
+/// Whether lists have heard of a run before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    Never,
+    /// Nobody remembers: telling of its start may have broken off.
+    Perhaps,
+    Surely,
+}
+
+#[derive(Debug, Clone)]
+pub struct Removal {
+    pub record: Record,
+    pub terms: Vec<Term>,
+}
+
+/// A part of a namespace's runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    pub id: i64,
+    /// No run that starts or closes later is in it. Unset: not known.
+    pub sealed_at: Option<Timestamp>,
+    /// None of its runs is open.
+    pub is_settled: bool,
+}
+
+/// Rows of one segment, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Index {
+    /// All runs that started here, by start; the newest first.
+    Started(Bound<Timestamp>, Bound<Timestamp>),
+    /// Those of them that are open.
+    Open(Bound<Timestamp>, Bound<Timestamp>),
+    /// Runs that closed here with this status, by close; the latest first.
+    Closed(WorkflowExecutionStatus, Bound<Timestamp>, Bound<Timestamp>),
+    /// Runs by the keys of an index, the newest first under each key. Their records are elsewhere.
+    Terms { index: Arc<str>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>> },
+}
+
+/// A run that a row names.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub started_at: Timestamp,
+    pub run_id: RunId,
+    /// Unless it was found by a term.
+    pub record: Option<Record>,
+    /// The term, if it was found by one.
+    pub key: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct FoundPage {
+    pub runs: Vec<Found>,
+    /// Where the next page begins; nothing if this was the last one.
+    pub next: Option<Continuation>,
+}
+
+#[derive(Clone)]
+pub struct VisibilityStore {
+    engine: Arc<dyn Engine>,
+}
+
+impl VisibilityStore {
+    pub(super) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// Writes what lists must know. Doing it again changes nothing, so an unknown outcome is simply tried again.
+    ///
+    /// # Errors
+    /// If the store cannot be written; some of it may have been.
+    pub async fn write(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let mut first = Batches::default();
+        // A run that closes in another segment than it started in is put there before it is taken from the open ones:
+        // lists may meet it twice, and know how to tell it once, but never miss it.
+        let mut second = Batches::default();
+        for change in changes {
+            match change {
+                Change::Put(put) => add_put(put, &mut first, &mut second),
+                Change::Remove(removal) => add_removal(removal, &mut first),
+            }
+        }
+        for batches in [first, second] {
+            futures_util::future::try_join_all(batches.into_batches().map(|batch| self.engine.write(batch))).await?;
+        }
+        Ok(())
+    }
+
+    /// The newest first.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn segments(&self, namespace_id: NamespaceId) -> Result<Vec<Segment>, StoreError> {
+        let partition = keys::partition(namespace_id, keys::DIRECTORY);
+        let mut slice = Slice::new(partition, keys::segments(), SEGMENT_PAGE);
+        let mut segments = Vec::new();
+        loop {
+            let page = self.engine.read(slice.clone()).await?;
+            for row in page.rows {
+                segments.push(decode_segment(row).map_err(|bad| bad.at(format_args!("segments of {namespace_id}")))?);
+            }
+            if page.next.is_none() {
+                return Ok(segments);
+            }
+            slice.after = page.next;
+        }
+    }
+
+    /// Tells that there is a segment, or what became of it.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn put_segment(&self, namespace_id: NamespaceId, segment: Segment) -> Result<(), StoreError> {
+        let record = stored::Segment { sealed_at: segment.sealed_at.map(|at| at.0), is_settled: segment.is_settled };
+        let mut batch = Batch::new(keys::partition(namespace_id, keys::DIRECTORY));
+        let values = vec![Value::Bigint(0), rows::to_value(&record)];
+        batch.puts.push(Row { key: keys::segment(segment.id), values });
+        self.engine.write(batch).await.map(|_| ())
+    }
+
+    /// Forgets a segment that has no rows any more.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn remove_segment(&self, namespace_id: NamespaceId, segment: i64) -> Result<(), StoreError> {
+        let mut batch = Batch::new(keys::partition(namespace_id, keys::DIRECTORY));
+        batch.deletes.push(keys::segment(segment));
+        self.engine.write(batch).await.map(|_| ())
+    }
+
+    /// A page of a segment's rows.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn scan(
+        &self,
+        (namespace_id, segment): (NamespaceId, i64),
+        index: &Index,
+        after: Option<Continuation>,
+        limit: usize,
+    ) -> Result<FoundPage, StoreError> {
+        let slice = Slice { after, ..Slice::new(keys::partition(namespace_id, segment), index.range(), limit) };
+        let page = self.engine.read(slice).await?;
+        let place = |bad: rows::Malformed| bad.at(format_args!("segment {segment} of {namespace_id}, {index:?}"));
+        let runs = page.rows.into_iter().map(|row| decode_found(namespace_id, row)).collect::<Decoded<_>>();
+        Ok(FoundPage { runs: runs.map_err(place)?, next: page.next })
+    }
+
+    /// The record of a run that a term named; nothing if it was deleted meanwhile.
+    ///
+    /// # Errors
+    /// `Corrupt` if the row does not decode.
+    pub async fn find(
+        &self,
+        (namespace_id, segment): (NamespaceId, i64),
+        started_at: Timestamp,
+        run_id: RunId,
+    ) -> Result<Option<Record>, StoreError> {
+        let range = KeyRange::prefix(keys::by_start(RowKind::Started, started_at, run_id));
+        let page = self.engine.read(Slice::new(keys::partition(namespace_id, segment), range, 1)).await?;
+        let found = page.rows.into_iter().next().map(|row| decode_found(namespace_id, row)).transpose();
+        let found = found.map_err(|bad| bad.at(format_args!("run {run_id} in segment {segment} of {namespace_id}")))?;
+        Ok(found.and_then(|found| found.record))
+    }
+}
+
+impl Index {
+    fn range(&self) -> KeyRange {
+        match self {
+            Self::Started(from, to) => keys::started_range(RowKind::Started, *from, *to),
+            Self::Open(from, to) => keys::started_range(RowKind::Open, *from, *to),
+            Self::Closed(status, from, to) => keys::closed_range(*status, *from, *to),
+            Self::Terms { index, from, to } => keys::term_range(index, from, to),
+        }
+    }
+}
+
+/// The values to put at a key; nothing to delete it.
+type RowChanges = BTreeMap<Vec<Value>, Option<Vec<Value>>>;
+
+/// Rows by partition. A later change of a row takes the place of an earlier one.
+#[derive(Default)]
+struct Batches {
+    partitions: BTreeMap<(NamespaceId, i64), RowChanges>,
+}
+
+impl Batches {
+    fn put(&mut self, place: (NamespaceId, i64), key: Vec<Value>, values: Vec<Value>) {
+        self.partitions.entry(place).or_default().insert(key, Some(values));
+    }
+
+    fn delete(&mut self, place: (NamespaceId, i64), key: Vec<Value>) {
+        self.partitions.entry(place).or_default().insert(key, None);
+    }
+
+    fn into_batches(self) -> impl Iterator<Item = Batch> {
+        self.partitions.into_iter().flat_map(|((namespace_id, segment), rows)| {
+            let mut batches = vec![Batch::new(keys::partition(namespace_id, segment))];
+            let (mut n_rows, mut n_bytes) = (0, 0);
+            for (key, values) in rows {
+                let bytes: usize = key.iter().chain(values.iter().flatten()).map(Value::size).sum();
+                if n_rows > 0 && (n_rows == BATCH_ROWS || n_bytes + bytes > BATCH_BYTES) {
+                    batches.push(Batch::new(keys::partition(namespace_id, segment)));
+                    (n_rows, n_bytes) = (0, 0);
+                }
+                n_rows += 1;
+                n_bytes += bytes;
+                let batch = batches.last_mut().expect("there is one to begin with");
+                match values {
+                    Some(values) => batch.puts.push(Row { key, values }),
+                    None => batch.deletes.push(key),
+                }
+            }
+            batches
+        })
+    }
+}
+
+fn add_put(put: &Put, first: &mut Batches, second: &mut Batches) {
+    let Put { record, terms, stale, known } = put;
+    let home = (record.namespace_id, record.listing.started_in);
+    let with_record = || vec![Value::Bigint(record.version), rows::to_value(&record.encode())];
+    let nothing = || vec![Value::Bigint(record.version), Value::Blob(bytes::Bytes::new())];
+    let own_terms = if *known == Known::Surely { Vec::new() } else { record.own_terms() };
+    for term in stale.iter().filter(|term| !terms.contains(term)) {
+        first.delete(home, keys::term(record, term));
+    }
+    for term in own_terms.iter().chain(terms) {
+        first.put(home, keys::term(record, term), nothing());
+    }
+    let closed_in = (record.namespace_id, record.listing.closed_in.unwrap_or(record.listing.started_in));
+    let Some(closed) = keys::closed(record) else {
+        first.put(home, keys::started(record), with_record());
+        first.put(home, keys::open(record), with_record());
+        return;
+    };
+    first.put(closed_in, closed, with_record());
+    let then = if closed_in == home { first } else { second };
+    then.put(home, keys::started(record), with_record());
+    // A run that lists never told as open leaves no tombstone among those that are.
+    if *known != Known::Never {
+        then.delete(home, keys::open(record));
+    }
+}
+
+fn add_removal(removal: &Removal, batches: &mut Batches) {
+    let Removal { record, terms } = removal;
+    let home = (record.namespace_id, record.listing.started_in);
+    for term in record.own_terms().iter().chain(terms) {
+        batches.delete(home, keys::term(record, term));
+    }
+    batches.delete(home, keys::started(record));
+    batches.delete(home, keys::open(record));
+    if let (Some(closed), Some(segment)) = (keys::closed(record), record.listing.closed_in) {
+        batches.delete((record.namespace_id, segment), closed);
+    }
+}
+
+fn decode_found(namespace_id: NamespaceId, row: Row) -> Decoded<Found> {
+    let named = keys::named(&row.key)?;
+    let (version, data) = rows::versioned(row.values)?;
+    let place = Place { namespace_id, started_at: named.started_at, run_id: named.run_id };
+    let data = rows::blob(data)?;
+    let record =
+        if data.is_empty() { None } else { Some(Record::decode(place, version, rows::from_value(Value::Blob(data))?)) };
+    Ok(Found { started_at: named.started_at, run_id: named.run_id, record, key: named.value.to_vec() })
+}
+
+fn decode_segment(row: Row) -> Decoded<Segment> {
+    let named = keys::named(&row.key)?;
+    let (_, data) = rows::versioned(row.values)?;
+    let record: stored::Segment = rows::from_value(data)?;
+    let sealed_at = record.sealed_at.map(Timestamp);
+    Ok(Segment { id: named.started_at.0, sealed_at, is_settled: record.is_settled })
+}

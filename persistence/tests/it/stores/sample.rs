@@ -16,8 +16,8 @@ use uuid::Uuid;
 use workflow::{
     Activity, ActivityAttempt, ActivityOptions, ActivityPause, ActivityProgress, Branch, BranchRange, Child,
     ChildStart, Closed, CompletionCallback, EventId, ExecutionKey, ExecutionState, ExternalRequest, Items,
-    KnownRequest, NamespaceId, Parent, Pause, RecordedAt, RequestIds, ResetPoint, RunId, Running, Scheduled, Started,
-    StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, Update, VersionHistoryItem, WorkflowTask,
+    KnownRequest, Listing, NamespaceId, Parent, Pause, RecordedAt, RequestIds, ResetPoint, RunId, Running, Scheduled,
+    Started, StartedAgain, Status, Sticky, Timer, Timestamp, Unrecorded, Update, VersionHistoryItem, WorkflowTask,
 };
 
 pub(super) struct Sampler(StdRng);
@@ -101,6 +101,7 @@ impl Sampler {
                 cancel_request_id: self.maybe(Self::text),
                 reset_run_id: self.maybe(|s| RunId(s.uuid())),
                 is_closing: self.0.random(),
+                listing: Listing { started_in: self.number(), closed_in: self.maybe(Self::number) },
             },
         }
     }

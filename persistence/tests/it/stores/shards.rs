@@ -25,6 +25,7 @@ async fn each_lease_has_the_next_number_and_leaves_the_rest_alone() {
 
         let record = ShardRecord {
             transfer_acked: 40,
+            visibility_acked: 41,
             timer_acked: TimerKey { fires_at: Timestamp(-3), task_id: 41 },
             updated_at: Timestamp(42),
             ..first.shard

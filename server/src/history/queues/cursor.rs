@@ -35,6 +35,11 @@ impl Cursor {
         fresh
     }
 
+    /// There may be tasks that are only in the store.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
     /// Where the next page of the store begins, if there may be one and there is room for it.
     pub(crate) fn begin_page(&mut self, out_max: usize) -> Option<i64> {
         if !self.is_behind || self.out.len() >= out_max {

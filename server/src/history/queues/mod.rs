@@ -6,6 +6,7 @@ mod timers;
 mod pool;
 mod runner;
 mod transfer;
+mod visibility;
 mod start_child;
 mod external;
 mod closed;
@@ -17,13 +18,14 @@ use std::time::Duration;
 use persistence::stores::executions::{QueuedTask, ShardCommit, TimerKey};
 use persistence::stores::shards::ShardRecord;
 use tokio::sync::Notify;
-use workflow::{TimerTask, Timestamp, TransferTask};
+use workflow::{TimerTask, Timestamp, TransferTask, VisibilityTask};
 
 use self::cursor::Cursor;
 use self::timers::Timers;
 
 pub(crate) use self::pool::Pool;
 pub(crate) use self::runner::{run_timers, run_transfer};
+pub(crate) use self::visibility::{Removal, run_visibility};
 
 /// A checkpoint is added to a commit once this many tasks were done since the last one.
 const CHECKPOINT_TASKS: u64 = 256;
@@ -43,20 +45,42 @@ pub(crate) enum Occasion {
 
 pub(crate) type Transfer = QueuedTask<TransferTask>;
 pub(crate) type Timer = QueuedTask<TimerTask>;
+pub(crate) type Visibility = QueuedTask<VisibilityTask>;
 
 pub(crate) struct Queues {
     in_memory_max: usize,
-    transfer: Mutex<TransferQueue>,
+    transfer: Mutex<ImmediateQueue<TransferTask>>,
+    visibility: Mutex<ImmediateQueue<VisibilityTask>>,
+    /// Runs that lists are to forget.
+    removals: Mutex<Vec<Removal>>,
     timers: Mutex<Timers<Timer>>,
     checkpoints: Mutex<Checkpoints>,
     transfer_wake: Notify,
+    visibility_wake: Notify,
     timers_wake: Notify,
     idle_wake: Notify,
 }
 
-struct TransferQueue {
+/// A queue whose tasks are to be done at once.
+struct ImmediateQueue<T> {
     cursor: Cursor,
-    ready: VecDeque<Transfer>,
+    ready: VecDeque<QueuedTask<T>>,
+    /// Tasks up to this one came from the store, and may have been tried by an earlier owner.
+    stored_up_to: i64,
+}
+
+impl<T> ImmediateQueue<T> {
+    fn new(acked: i64) -> Self {
+        Self { cursor: Cursor::new(acked), ready: VecDeque::new(), stored_up_to: acked }
+    }
+
+    /// Newly committed tasks.
+    fn offer(&mut self, tasks: Vec<QueuedTask<T>>, in_memory_max: usize) {
+        let ids: Vec<i64> = tasks.iter().map(|task| task.task_id).collect();
+        let taken = self.cursor.offer(&ids, in_memory_max);
+        let first_taken = taken.first().copied().unwrap_or(i64::MAX);
+        self.ready.extend(tasks.into_iter().filter(|task| task.task_id >= first_taken));
+    }
 }
 
 /// What was written of the ack levels, and how much was done since.
@@ -71,10 +95,13 @@ impl Queues {
     pub(crate) fn new(record: &ShardRecord, in_memory_max: usize) -> Self {
         Self {
             in_memory_max,
-            transfer: Mutex::new(TransferQueue { cursor: Cursor::new(record.transfer_acked), ready: VecDeque::new() }),
+            transfer: Mutex::new(ImmediateQueue::new(record.transfer_acked)),
+            visibility: Mutex::new(ImmediateQueue::new(record.visibility_acked)),
+            removals: Mutex::default(),
             timers: Mutex::new(Timers::new(record.timer_acked, in_memory_max)),
             checkpoints: Mutex::new(Checkpoints { written: record.clone(), n_done: 0, in_flight: None }),
             transfer_wake: Notify::new(),
+            visibility_wake: Notify::new(),
             timers_wake: Notify::new(),
             idle_wake: Notify::new(),
         }
@@ -83,12 +110,12 @@ impl Queues {
     /// The commit is durable: its tasks may run.
     pub(crate) fn committed(&self, commit: ShardCommit) {
         if !commit.transfer.is_empty() {
-            let ids: Vec<i64> = commit.transfer.iter().map(|task| task.task_id).collect();
-            let mut transfer = lock(&self.transfer);
-            let taken = transfer.cursor.offer(&ids, self.in_memory_max);
-            let first_taken = taken.first().copied().unwrap_or(i64::MAX);
-            transfer.ready.extend(commit.transfer.into_iter().filter(|task| task.task_id >= first_taken));
+            lock(&self.transfer).offer(commit.transfer, self.in_memory_max);
             self.transfer_wake.notify_one();
+        }
+        if !commit.visibility.is_empty() {
+            lock(&self.visibility).offer(commit.visibility, self.in_memory_max);
+            self.visibility_wake.notify_one();
         }
         if !commit.timers.is_empty() {
             let mut timers = lock(&self.timers);
@@ -108,6 +135,11 @@ impl Queues {
         lock(&self.timers).acked().fires_at
     }
 
+    /// Visibility tasks may be only in the store.
+    pub(crate) fn is_listing_behind(&self) -> bool {
+        lock(&self.visibility).cursor.is_behind()
+    }
+
     /// Adds the ack levels and the deletion of what is done, if enough was done to be worth it, or the shard is idle.
     pub(crate) fn add_checkpoint(&self, commit: &mut ShardCommit, now: Timestamp, occasion: Occasion) {
         let mut checkpoints = lock(&self.checkpoints);
@@ -120,12 +152,15 @@ impl Queues {
             return;
         }
         let transfer_acked = lock(&self.transfer).cursor.acked();
+        let visibility_acked = lock(&self.visibility).cursor.acked();
         let timer_acked = lock(&self.timers).ack(now);
         let written = &checkpoints.written;
         commit.completed_transfer = Some(written.transfer_acked..=transfer_acked);
+        commit.completed_visibility = Some(written.visibility_acked..=visibility_acked);
         commit.completed_timers = Some(written.timer_acked..=timer_acked);
         let owner = if occasion == Occasion::Release { String::new() } else { written.owner.clone() };
-        let record = ShardRecord { owner, transfer_acked, timer_acked, updated_at: now, ..written.clone() };
+        let record =
+            ShardRecord { owner, transfer_acked, visibility_acked, timer_acked, updated_at: now, ..written.clone() };
         commit.shard_record = Some(record.clone());
         checkpoints.in_flight = Some(record);
         checkpoints.n_done = 0;
@@ -147,6 +182,11 @@ impl Queues {
 
     fn transfer_done(&self, task_id: i64) {
         lock(&self.transfer).cursor.done(task_id);
+        self.one_done();
+    }
+
+    fn visibility_done(&self, task_id: i64) {
+        lock(&self.visibility).cursor.done(task_id);
         self.one_done();
     }
 

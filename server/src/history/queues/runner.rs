@@ -19,7 +19,7 @@ use crate::errors::ServiceError;
 use crate::history::shard::Shard;
 
 /// Rows read at once. A row of the transfer queue holds the tasks of a whole commit.
-const PAGE_ROWS: usize = 256;
+pub(super) const PAGE_ROWS: usize = 256;
 /// Tries without success after which a task is worth a warning, and then at each doubling.
 const TRIES_WARN: u32 = 8;
 
@@ -200,7 +200,7 @@ async fn until_settled<F: Future<Output = Result<(), ServiceError>>>(
 }
 
 /// Keeps the task where an operator finds it, so that it does not hold up those behind it for ever.
-async fn put_aside(shard: &Shard, letter: &DeadLetter) -> Result<(), ServiceError> {
+pub(super) async fn put_aside(shard: &Shard, letter: &DeadLetter) -> Result<(), ServiceError> {
     let queue = QueueKey { queue_type: DEAD_LETTERS, name: format!("shard-{}", shard.id.0).into() };
     shard.stores.queues.create(&queue, shard.env.now()).await?;
     shard.stores.queues.enqueue(&queue, shard.env.new_uuid(), &[letter.to_message()]).await?;

@@ -11,11 +11,12 @@ use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use proto::temporal::api::workflowservice::v1 as public;
 use server::cluster::peers::Peers;
+use server::cluster::segments::Segments;
 use server::env::Env;
 use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
 use server::namespaces::NamespaceRegistry;
-use server::{history, matching};
+use server::{history, matching, visibility};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -224,12 +225,20 @@ impl Services {
         let engine: Arc<dyn Engine> = Arc::clone(model) as Arc<dyn Engine>;
         let stores = Stores::new(engine);
         let peers = Peers::default();
+        let segments = Segments::new(env.clone());
+        peers.set_visibility(visibility::service::Service::start(visibility::service::Parts {
+            env: env.clone(),
+            store: stores.visibility.clone(),
+            segments: segments.clone(),
+            peers: peers.clone(),
+        }));
         let history = history::service::Service::start(history::service::Parts {
             env: env.clone(),
             stores: stores.clone(),
             namespaces: Arc::new(NamespaceRegistry::new(stores.namespaces.clone(), env.clone())),
             peers: peers.clone(),
             config,
+            segments,
             n_shards: N_SHARDS,
             owner: format!("node-{seed}"),
             is_store_shared: true,

@@ -1,0 +1,96 @@
+//! Which segment of a namespace's visibility rows a run belongs to that starts, or closes, now. History asks and remembers
+//! the answer with the run; visibility tells how much a segment has taken.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use workflow::{NamespaceId, Timestamp};
+
+use crate::env::Env;
+
+/// Starts and closes that a segment takes. About four rows each, so that a partition stays at some tens of megabytes.
+const RUNS_MAX: usize = 50_000;
+/// A segment takes nothing any more after this time, so that lists can leave it out by its age.
+pub const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The bits of an id that keep the segments of two nodes apart which begin in the same millisecond.
+const RANDOM_BITS: u32 = 20;
+
+/// The segments of this node. Cheap to clone.
+#[derive(Clone)]
+pub struct Segments {
+    env: Env,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    newest: HashMap<NamespaceId, Newest>,
+    sealed: Vec<Sealed>,
+}
+
+struct Newest {
+    id: i64,
+    began_at: Timestamp,
+    n_runs: usize,
+}
+
+/// A segment that takes nothing any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sealed {
+    pub namespace_id: NamespaceId,
+    pub id: i64,
+    pub at: Timestamp,
+}
+
+impl Segments {
+    #[must_use]
+    pub fn new(env: Env) -> Self {
+        Self { env, shared: Arc::default() }
+    }
+
+    /// The segment for a run that starts or closes now.
+    pub fn current(&self, namespace_id: NamespaceId, now: Timestamp) -> i64 {
+        let mut shared = self.lock();
+        let is_full = |newest: &Newest| newest.n_runs >= RUNS_MAX || now.since(newest.began_at) >= AGE_MAX;
+        match shared.newest.get(&namespace_id) {
+            Some(newest) if !is_full(newest) => return newest.id,
+            Some(newest) => {
+                let sealed = Sealed { namespace_id, id: newest.id, at: now };
+                shared.sealed.push(sealed);
+            }
+            None => {}
+        }
+        let id = self.new_id(now);
+        shared.newest.insert(namespace_id, Newest { id, began_at: now, n_runs: 0 });
+        id
+    }
+
+    /// So many starts and closes were written into a segment.
+    pub fn took(&self, namespace_id: NamespaceId, segment: i64, n_runs: usize) {
+        if let Some(newest) = self.lock().newest.get_mut(&namespace_id).filter(|newest| newest.id == segment) {
+            newest.n_runs += n_runs;
+        }
+    }
+
+    /// Those that were sealed since the last call.
+    pub fn take_sealed(&self) -> Vec<Sealed> {
+        std::mem::take(&mut self.lock().sealed)
+    }
+
+    fn new_id(&self, now: Timestamp) -> i64 {
+        let random = i64::from(self.env.new_uuid().as_fields().0 >> (u32::BITS - RANDOM_BITS));
+        // Never 0, which is the directory's.
+        (now.0.max(1_000_000) / 1_000_000) << RANDOM_BITS | random
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().expect("nobody panics while holding it")
+    }
+}
+
+/// Nothing in a segment started or closed before this.
+#[must_use]
+pub fn begins_at(segment: i64) -> Timestamp {
+    Timestamp((segment >> RANDOM_BITS) * 1_000_000)
+}

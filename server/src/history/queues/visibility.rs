@@ -1,0 +1,230 @@
+//! Lets lists hear of what changed. Changes of all shards of a node gather for a moment and are written together: a run
+//! that is over by then is told once, and many runs cost one batch.
+//!
+//! A round reads the runs as they are by now, so a late round never tells of an older state than an earlier one; rounds
+//! of a shard come one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use persistence::stores::executions::DeadLetter;
+use persistence::stores::visibility::{Change, Known};
+use proto::temporal::api::common::v1::Payload;
+use tokio::sync::oneshot;
+use tracing::warn;
+use workflow::{ExecutionKey, ExecutionState};
+
+use super::runner::{PAGE_ROWS, put_aside};
+use super::{Visibility, backoff, lock};
+use crate::cluster::peers::Peers;
+use crate::errors::ServiceError;
+use crate::history::listing::{changed, removed};
+use crate::history::shard::Shard;
+
+/// Runs of one round; the rest waits for the next.
+const ROUND_RUNS: usize = 1000;
+/// Runs read at once. Most are in memory; one that is not costs a read of the store.
+const READS: usize = 32;
+/// Failures that no waiting mends, after which a run is left out and its task put aside.
+const HOPELESS_MAX: u32 = 10;
+
+/// A run that is being deleted, and who waits until lists have forgotten it.
+pub(crate) struct Removal {
+    pub(crate) state: Arc<ExecutionState>,
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// What a round tells of one run.
+#[derive(Default)]
+struct Pending {
+    tasks: Vec<Visibility>,
+    is_first: bool,
+    /// Search attributes as lists know them.
+    replaced: BTreeMap<String, Payload>,
+}
+
+/// Runs the shard's visibility tasks until the shard is closed.
+pub(crate) async fn run_visibility(shard: Arc<Shard>, peers: Peers) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = shard.committer.ended() => return,
+            () = next_round(&shard, &peers) => {}
+        }
+        if !read_page(&shard).await {
+            continue;
+        }
+        let removals: Vec<Removal> = std::mem::take(&mut *lock(&shard.queues.removals));
+        let tasks: Vec<Visibility> = take_ready(&shard);
+        let fresh_above = lock(&shard.queues.visibility).stored_up_to;
+        if !(Round { shard: &shard, peers: &peers }).tell(tasks, removals, fresh_above).await {
+            return;
+        }
+    }
+}
+
+/// Returns when there is something to tell and its time has come.
+async fn next_round(shard: &Shard, peers: &Peers) {
+    loop {
+        let has_work = {
+            let queue = lock(&shard.queues.visibility);
+            !queue.ready.is_empty() || queue.cursor.is_behind()
+        };
+        if has_work || !lock(&shard.queues.removals).is_empty() {
+            break;
+        }
+        shard.queues.visibility_wake.notified().await;
+    }
+    if let Ok(visibility) = peers.visibility() {
+        visibility.next_round().await;
+    }
+}
+
+fn take_ready(shard: &Shard) -> Vec<Visibility> {
+    let mut queue = lock(&shard.queues.visibility);
+    let mut runs = BTreeSet::new();
+    let mut n_tasks = 0;
+    for task in &queue.ready {
+        runs.insert(task.key.run_id);
+        if runs.len() > ROUND_RUNS {
+            break;
+        }
+        n_tasks += 1;
+    }
+    queue.ready.drain(..n_tasks).collect()
+}
+
+/// Reads what is only in the store, if there is room. False: it could not be read now.
+async fn read_page(shard: &Shard) -> bool {
+    let after = lock(&shard.queues.visibility).cursor.begin_page(shard.queues.in_memory_max);
+    let Some(after) = after.filter(|_| shard.committer.is_open()) else { return true };
+    match shard.stores.executions.read_visibility(shard.id, after, PAGE_ROWS).await {
+        Ok(page) => {
+            let mut queue = lock(&shard.queues.visibility);
+            let ids: Vec<i64> = page.tasks.iter().map(|task| task.task_id).collect();
+            queue.stored_up_to = ids.last().copied().unwrap_or(queue.stored_up_to);
+            queue.cursor.end_page(&ids, !page.has_more);
+            queue.ready.extend(page.tasks);
+            true
+        }
+        Err(error) => {
+            warn!(shard = shard.id.0, %error, "cannot read the visibility queue; trying again");
+            tokio::time::sleep(shard.env.jittered(backoff(4))).await;
+            false
+        }
+    }
+}
+
+struct Round<'a> {
+    shard: &'a Shard,
+    peers: &'a Peers,
+}
+
+impl Round<'_> {
+    /// Tries until lists have heard it all. False: the shard was closed first. Tasks above `fresh_above` come from memory
+    /// and were never tried.
+    async fn tell(&self, tasks: Vec<Visibility>, removals: Vec<Removal>, mut fresh_above: i64) -> bool {
+        let ids: Vec<i64> = tasks.iter().map(|task| task.task_id).collect();
+        let mut pending = group(tasks);
+        let mut tries = 0;
+        loop {
+            match self.attempt(&mut pending, &removals, fresh_above, tries).await {
+                Ok(()) => break,
+                Err(_) if !self.shard.committer.is_open() => return false,
+                Err(error) => {
+                    // From here on nobody knows what lists have heard.
+                    fresh_above = i64::MAX;
+                    tries += 1;
+                    if tries >= 4 && tries.is_power_of_two() {
+                        warn!(shard = self.shard.id.0, tries, %error, "lists still cannot be told of changes");
+                    }
+                    tokio::time::sleep(self.shard.env.jittered(backoff(tries))).await;
+                }
+            }
+        }
+        for removal in removals {
+            // Whoever asked may have gone.
+            let _ = removal.done.send(());
+        }
+        ids.into_iter().for_each(|id| self.shard.queues.visibility_done(id));
+        true
+    }
+
+    async fn attempt(
+        &self,
+        pending: &mut BTreeMap<ExecutionKey, Pending>,
+        removals: &[Removal],
+        fresh_above: i64,
+        tries: u32,
+    ) -> Result<(), ServiceError> {
+        for removal in removals {
+            pending.remove(&removal.state.key);
+        }
+        let mut changes: Vec<Change> = removals.iter().map(|removal| removed(&removal.state)).collect();
+        let keys: Vec<ExecutionKey> = pending.keys().cloned().collect();
+        let mut reads = futures_util::stream::iter(keys)
+            .map(|key| async move { (self.shard.read(&key).await, key) })
+            .buffer_unordered(READS);
+        let mut hopeless = Vec::new();
+        while let Some((state, key)) = reads.next().await {
+            match state {
+                Ok(state) => changes.push(pending[&key].change(&state, fresh_above)),
+                // Deleted: lists forget it, or have forgotten it.
+                Err(ServiceError::NotFound(_)) => {}
+                Err(error) if tries >= HOPELESS_MAX && !error.is_transient() => hopeless.push(key),
+                Err(error) => return Err(error),
+            }
+        }
+        drop(reads);
+        for key in hopeless {
+            for task in pending.remove(&key).unwrap_or_default().tasks {
+                put_aside(self.shard, &DeadLetter::Visibility(task)).await?;
+            }
+        }
+        if changes.is_empty() { Ok(()) } else { self.peers.visibility()?.write(changes).await }
+    }
+}
+
+fn group(tasks: Vec<Visibility>) -> BTreeMap<ExecutionKey, Pending> {
+    let mut pending: BTreeMap<ExecutionKey, Pending> = BTreeMap::new();
+    for task in tasks {
+        let run = pending.entry(task.key.clone()).or_default();
+        run.is_first |= task.task.is_first;
+        for (name, value) in &task.task.replaced {
+            // The first of several is what lists know.
+            run.replaced.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        run.tasks.push(task);
+    }
+    pending
+}
+
+impl Pending {
+    fn change(&self, state: &ExecutionState, fresh_above: i64) -> Change {
+        let is_fresh = self.tasks.iter().all(|task| task.task_id > fresh_above);
+        let known = match (self.is_first, is_fresh) {
+            (true, true) => Known::Never,
+            (true, false) => Known::Perhaps,
+            (false, _) => Known::Surely,
+        };
+        changed(state, known, &self.replaced)
+    }
+}
+
+impl Shard {
+    /// Lets lists forget a run, and returns when they have.
+    pub(crate) async fn unlist(&self, state: Arc<ExecutionState>) -> Result<(), ServiceError> {
+        let (done, forgotten) = oneshot::channel();
+        lock(&self.queues.removals).push(Removal { state, done });
+        self.queues.visibility_wake.notify_one();
+        tokio::select! {
+            forgotten = forgotten => forgotten.map_err(|_| closing()),
+            _ = self.committer.ended() => Err(closing()),
+        }
+    }
+}
+
+fn closing() -> ServiceError {
+    ServiceError::Unavailable("the shard is closing".into())
+}

@@ -1,0 +1,54 @@
+//! How many runs the shard has, by namespace and status: counted with every commit, so that no list is read for it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use persistence::stores::executions::RunCounts;
+use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
+use workflow::{ExecutionState, NamespaceId};
+
+use super::describe::shown_status;
+use crate::search_attributes::attribute::NAMESPACE_DIVISION;
+
+#[derive(Default)]
+pub(crate) struct Tally {
+    counts: Mutex<HashMap<NamespaceId, RunCounts>>,
+}
+
+/// A run's status before and after a commit; nothing where the run is not there, or is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StatusChange {
+    pub(crate) before: Option<WorkflowExecutionStatus>,
+    pub(crate) after: Option<WorkflowExecutionStatus>,
+}
+
+impl Tally {
+    pub(crate) fn new(counts: Vec<(NamespaceId, RunCounts)>) -> Self {
+        Self { counts: Mutex::new(counts.into_iter().collect()) }
+    }
+
+    /// The namespace's counts after the change; nothing if they stay as they are.
+    pub(crate) fn change(&self, namespace_id: NamespaceId, change: StatusChange) -> Option<RunCounts> {
+        if change.before == change.after {
+            return None;
+        }
+        let mut counts = self.lock();
+        let of_namespace = counts.entry(namespace_id).or_default();
+        of_namespace.change(change.before, change.after);
+        Some(of_namespace.clone())
+    }
+
+    pub(crate) fn of(&self, namespace_id: NamespaceId) -> RunCounts {
+        self.lock().get(&namespace_id).cloned().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<NamespaceId, RunCounts>> {
+        self.counts.lock().expect("nobody panics while holding it")
+    }
+}
+
+/// The status that a run counts under. The server's own runs, which lists hide, are not counted.
+pub(crate) fn counted_status(state: &ExecutionState) -> Option<WorkflowExecutionStatus> {
+    let is_hidden = state.search_attributes.indexed_fields.contains_key(NAMESPACE_DIVISION);
+    (!is_hidden).then(|| shown_status(state))
+}

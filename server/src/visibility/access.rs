@@ -1,0 +1,143 @@
+//! What of a filter an index can answer. Pure.
+//!
+//! An index only names candidates: keys are cut off, and a run may have changed since. The whole filter is asked of every
+//! candidate's record.
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use persistence::stores::visibility::record::{
+    PARENT_WORKFLOW_ID, ROOT_WORKFLOW_ID, WORKFLOW_ID, WORKFLOW_TYPE, bounded,
+};
+use persistence::stores::visibility::value::{Value, phrases};
+
+use super::bounds::conjuncts;
+use super::query::filter::{Condition, Filter, Test};
+use crate::search_attributes::attribute::{Attribute, SystemAttribute};
+
+/// A way to find all runs that a term of a filter can hold for: those in any of its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) parts: Vec<Part>,
+    /// The lower, the fewer runs are likely to be found.
+    rank: u8,
+}
+
+/// A stretch of an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) index: Arc<str>,
+    pub(super) from: Bound<Vec<u8>>,
+    pub(super) to: Bound<Vec<u8>>,
+}
+
+/// More parts than this are not worth it: each is a read of every segment.
+const PARTS_MAX: usize = 64;
+
+/// The ways to find the runs that a filter can hold for, the most promising first. Each finds all of them.
+pub(super) fn accesses(filter: Option<&Filter>) -> Vec<Access> {
+    let terms = filter.map_or(&[][..], conjuncts);
+    let mut accesses: Vec<Access> = terms.iter().filter_map(access).collect();
+    accesses.retain(|access| access.parts.len() <= PARTS_MAX);
+    accesses.sort_by_key(|access| access.rank);
+    accesses
+}
+
+fn access(filter: &Filter) -> Option<Access> {
+    match filter {
+        Filter::Test(test) => of_test(test),
+        Filter::And(terms) => terms.iter().filter_map(access).min_by_key(|access| access.rank),
+        Filter::Or(terms) => {
+            let each: Vec<Access> = terms.iter().map(access).collect::<Option<_>>()?;
+            let rank = each.iter().map(|access| access.rank).max().unwrap_or_default();
+            Some(Access { parts: each.into_iter().flat_map(|access| access.parts).collect(), rank })
+        }
+    }
+}
+
+fn of_test(test: &Test) -> Option<Access> {
+    let (index, rank): (Arc<str>, u8) = match &test.attribute {
+        Attribute::System(SystemAttribute::WorkflowId) => (WORKFLOW_ID.into(), 0),
+        Attribute::System(SystemAttribute::ParentWorkflowId) => (PARENT_WORKFLOW_ID.into(), 1),
+        Attribute::System(SystemAttribute::RootWorkflowId) => (ROOT_WORKFLOW_ID.into(), 1),
+        Attribute::System(SystemAttribute::WorkflowType) => (WORKFLOW_TYPE.into(), 4),
+        Attribute::System(_) => return None,
+        Attribute::Indexed { name, value_type } => (format!("{name}:{}", value_type.name()).into(), 2),
+    };
+    let stretches = stretches(&test.condition)?;
+    let is_exact = stretches.iter().all(|(from, to)| from == to && *from != Bound::Unbounded);
+    let rank = if is_exact { rank } else { rank + 5 };
+    let mut parts = of_index(&index, &stretches);
+    if &*index == ROOT_WORKFLOW_ID {
+        // Only children are in this index: whoever has no parent is its own root.
+        parts.extend(of_index(&WORKFLOW_ID.into(), &stretches));
+    }
+    Some(Access { parts, rank })
+}
+
+type Stretch = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+fn of_index(index: &Arc<str>, stretches: &[Stretch]) -> Vec<Part> {
+    let part = |(from, to): &Stretch| Part { index: Arc::clone(index), from: from.clone(), to: to.clone() };
+    stretches.iter().map(part).collect()
+}
+
+/// Where in an index the values are that a condition can hold for; nothing if they are not in one place.
+fn stretches(condition: &Condition) -> Option<Vec<Stretch>> {
+    let up_to = |value: &Value| Some(Bound::Included(key(value)?));
+    match condition {
+        Condition::Equal(value) => points(value),
+        Condition::In(values) => {
+            let each: Vec<Vec<Stretch>> = values.iter().map(points).collect::<Option<_>>()?;
+            Some(each.concat())
+        }
+        Condition::Less(value) | Condition::LessOrEqual(value) => Some(vec![(Bound::Unbounded, up_to(value)?)]),
+        Condition::Greater(value) | Condition::GreaterOrEqual(value) => Some(vec![(up_to(value)?, Bound::Unbounded)]),
+        Condition::Between(from, to) => Some(vec![(up_to(from)?, up_to(to)?)]),
+        Condition::StartsWith(prefix) => {
+            let first = bounded(prefix.as_bytes()).to_vec();
+            // No text has this byte.
+            let last = [&first[..], &[u8::MAX]].concat();
+            Some(vec![(Bound::Included(first), Bound::Included(last))])
+        }
+        Condition::IsNotNull => Some(vec![(Bound::Unbounded, Bound::Unbounded)]),
+        Condition::NotEqual(_)
+        | Condition::NotIn(_)
+        | Condition::NotBetween(..)
+        | Condition::NotStartsWith(_)
+        | Condition::IsNull => None,
+    }
+}
+
+fn points(value: &Value) -> Option<Vec<Stretch>> {
+    let point = |key: &[u8]| (Bound::Included(bounded(key).to_vec()), Bound::Included(bounded(key).to_vec()));
+    match value {
+        // One word of each phrase must be there; the longest is likely to be the rarest.
+        Value::Text(query) => {
+            let phrases = phrases(query);
+            let longest = phrases.iter().map(|phrase| phrase.iter().max_by_key(|word| word.len()));
+            let words: Vec<&String> = longest.collect::<Option<_>>()?;
+            Some(words.into_iter().map(|word| point(word.as_bytes())).collect())
+        }
+        Value::Keyword(_)
+        | Value::KeywordList(_)
+        | Value::Int(_)
+        | Value::Double(_)
+        | Value::Bool(_)
+        | Value::Datetime(_) => Some(vec![point(&value.index_keys().pop_first()?)]),
+    }
+}
+
+fn key(value: &Value) -> Option<Vec<u8>> {
+    Some(bounded(&value.index_keys().pop_first()?).to_vec())
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut names: Vec<&str> = self.parts.iter().map(|part| &*part.index).collect();
+        names.dedup();
+        let n_parts = self.parts.len();
+        write!(f, "index {} ({n_parts} {})", names.join(", "), if n_parts == 1 { "stretch" } else { "stretches" })
+    }
+}

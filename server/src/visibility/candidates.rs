@@ -1,0 +1,99 @@
+//! Runs that an index names: looked for in the most promising ones first, and given up where there are too many.
+
+use std::collections::BTreeSet;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use persistence::error::StoreError;
+use persistence::stores::visibility::Index;
+use persistence::stores::visibility::record::Record;
+use workflow::{RunId, Timestamp};
+
+use super::access::{Access, accesses};
+use super::reading::Reading;
+
+/// So few are looked for before anything else is tried: reading them costs less than half a page of a list.
+pub(super) const FEW: usize = 64;
+/// So many are looked for where a list would have to look at far more runs for a page.
+pub(super) const MANY: usize = 2000;
+/// With so few candidates it is cheaper to read their records than to narrow them down.
+const FEW_ENOUGH: usize = 16;
+/// Records read at once.
+const READS: usize = 32;
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    segment: i64,
+    started_at: Timestamp,
+    run_id: RunId,
+}
+
+/// What came of looking into an index.
+pub(super) struct Tried {
+    pub(super) access: Access,
+    /// How many it names; nothing if more than were looked for.
+    pub(super) found: Option<usize>,
+}
+
+/// Candidates, and how they were found.
+#[derive(Default)]
+pub(super) struct Search {
+    /// All runs that the filter can hold for; nothing if no index names few enough.
+    pub(super) candidates: Option<BTreeSet<Candidate>>,
+    pub(super) tried: Vec<Tried>,
+}
+
+impl Reading<'_> {
+    /// All runs that the filter can hold for, if an index names at most so many.
+    pub(super) async fn search(&self, most: usize) -> Result<Search, StoreError> {
+        let mut search = Search::default();
+        for access in accesses(self.filter) {
+            let found = self.look_up(&access, most).await?;
+            search.tried.push(Tried { access, found: found.as_ref().map(BTreeSet::len) });
+            let Some(found) = found else { continue };
+            search.candidates = Some(match search.candidates.take() {
+                Some(others) => found.intersection(&others).copied().collect(),
+                None => found,
+            });
+            if search.candidates.as_ref().is_some_and(|left| left.len() <= FEW_ENOUGH) {
+                break;
+            }
+        }
+        Ok(search)
+    }
+
+    async fn look_up(&self, access: &Access, most: usize) -> Result<Option<BTreeSet<Candidate>>, StoreError> {
+        let started = self.bounds.started;
+        let mut found = BTreeSet::new();
+        let mut n_read = 0;
+        for segment in self.segments.iter().filter(|segment| self.may_start_in(segment, started)) {
+            for part in &access.parts {
+                let (from, to) = (part.from.clone(), part.to.clone());
+                let index = Index::Terms { index: part.index.clone(), from, to };
+                let room = most + 1 - n_read;
+                let page = self.store.scan((self.namespace_id, segment.id), &index, None, room).await?;
+                n_read += page.runs.len();
+                if n_read > most || page.next.is_some() {
+                    return Ok(None);
+                }
+                let within = page.runs.into_iter().filter(|run| started.contains(run.started_at));
+                found.extend(within.map(|run| Candidate {
+                    segment: segment.id,
+                    started_at: run.started_at,
+                    run_id: run.run_id,
+                }));
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The records of candidates, in no order; those that were deleted meanwhile are left out.
+    pub(super) async fn records(&self, candidates: BTreeSet<Candidate>) -> Result<Vec<Record>, StoreError> {
+        let reads = futures_util::stream::iter(candidates).map(|candidate| {
+            let Candidate { segment, started_at, run_id } = candidate;
+            self.store.find((self.namespace_id, segment), started_at, run_id)
+        });
+        let records: Vec<Option<Record>> = reads.buffer_unordered(READS).try_collect().await?;
+        Ok(records.into_iter().flatten().collect())
+    }
+}

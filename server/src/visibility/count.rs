@@ -1,0 +1,87 @@
+//! Counts: how many runs a query is of, in all or by group.
+
+use std::collections::BTreeMap;
+
+use persistence::stores::visibility::record::Record;
+use persistence::stores::visibility::value::Value;
+use proto::temporal::api::common::v1::Payload;
+use proto::temporal::api::workflowservice::v1::CountWorkflowExecutionsResponse;
+use proto::temporal::api::workflowservice::v1::count_workflow_executions_response::AggregationGroup;
+use workflow::NamespaceId;
+
+use super::bounds::{conjuncts, only_statuses};
+use super::candidates::MANY;
+use super::list::From;
+use super::query::filter::Query;
+use super::query::status;
+use super::record_values::{matches, value_of};
+use super::service::Service;
+use crate::errors::ServiceError;
+use crate::search_attributes::attribute::{Attribute, SystemAttribute};
+use crate::search_attributes::custom::CustomAttributes;
+use crate::search_attributes::payload;
+
+/// Counts by the value that they are grouped by; one without a value if they are not grouped, or it is not set.
+type Groups = BTreeMap<Option<Value>, i64>;
+
+impl Service {
+    pub async fn count(
+        &self,
+        namespace_id: NamespaceId,
+        custom: &CustomAttributes,
+        text: &str,
+    ) -> Result<CountWorkflowExecutionsResponse, ServiceError> {
+        let query = self.parse(text, custom)?;
+        let groups = match self.count_by_tally(namespace_id, &query).await? {
+            Some(groups) => groups,
+            None => self.count_by_reading(namespace_id, &query).await?,
+        };
+        let count = groups.values().sum();
+        let Some(attribute) = &query.group_by else {
+            return Ok(CountWorkflowExecutionsResponse { count, groups: Vec::new() });
+        };
+        let groups = groups.into_iter().map(|(value, count)| AggregationGroup {
+            group_values: vec![value.map_or_else(Payload::default, |value| payload::encode(attribute, &value))],
+            count,
+        });
+        Ok(CountWorkflowExecutionsResponse { count, groups: groups.collect() })
+    }
+
+    /// From what the shards have counted, if the query asks for statuses and nothing else.
+    async fn count_by_tally(&self, namespace_id: NamespaceId, query: &Query) -> Result<Option<Groups>, ServiceError> {
+        let by_status = Attribute::System(SystemAttribute::ExecutionStatus);
+        let is_by_status = query.group_by.as_ref().is_none_or(|attribute| *attribute == by_status);
+        let terms = query.filter.as_ref().map_or(&[][..], conjuncts);
+        let Some(is_asked_for) = only_statuses(terms).filter(|_| is_by_status) else { return Ok(None) };
+        let counts = self.peers.history()?.count_runs(namespace_id).await?;
+        let mut groups = Groups::new();
+        for (counted, count) in counts.iter() {
+            if is_asked_for(counted) {
+                let name = Value::Keyword(status::name(counted).to_owned());
+                *groups.entry(query.group_by.as_ref().map(|_| name)).or_default() += count;
+            }
+        }
+        Ok(Some(groups))
+    }
+
+    async fn count_by_reading(&self, namespace_id: NamespaceId, query: &Query) -> Result<Groups, ServiceError> {
+        let from = From { began_at: self.env.now(), after: None };
+        let reading = self.reading(namespace_id, query, from).await?;
+        let mut groups = Groups::new();
+        let mut count = |record: &Record| {
+            if matches(query.filter.as_ref(), record) {
+                let value = query.group_by.as_ref().and_then(|attribute| value_of(record, attribute));
+                *groups.entry(value).or_default() += 1;
+            }
+        };
+        if let Some(candidates) = reading.search(MANY).await?.candidates {
+            reading.records(candidates).await?.iter().for_each(count);
+            return Ok(groups);
+        }
+        let mut all = reading.everything();
+        while let Some(record) = all.next().await? {
+            count(&record);
+        }
+        Ok(groups)
+    }
+}

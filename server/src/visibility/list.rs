@@ -1,0 +1,145 @@
+//! Lists: a query, a page of the runs that it is of, and a token to go on with.
+
+use bytes::Bytes;
+use prost::Message as _;
+use proto::everrow::visibility::ListPageToken;
+use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
+use workflow::{NamespaceId, Timestamp};
+
+use super::bounds::Bounds;
+use super::order::{Ordering, Place, as_they_are, reached};
+use super::query::filter::Query;
+use super::query::{self};
+use super::reading::{Gathered, Reading};
+use super::record_values::shown;
+use super::service::Service;
+use crate::errors::ServiceError;
+use crate::search_attributes::custom::CustomAttributes;
+
+/// A page stays well under the 4 MiB of a gRPC message, unless a single run is larger.
+const PAGE_BYTES: usize = 2 << 20;
+
+/// Which page of which list is wanted.
+#[derive(Debug, Clone)]
+pub struct ListRequest {
+    pub namespace_id: NamespaceId,
+    /// The namespace's own search attributes.
+    pub custom: CustomAttributes,
+    pub query: String,
+    pub page_size: usize,
+    /// Empty for the first page.
+    pub token: Bytes,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ListPage {
+    pub executions: Vec<WorkflowExecutionInfo>,
+    /// Empty if this was the last page.
+    pub next_page_token: Bytes,
+}
+
+impl Service {
+    /// A page of a list.
+    pub async fn list(&self, request: ListRequest) -> Result<ListPage, ServiceError> {
+        let query = self.parse(&request.query, &request.custom)?;
+        if query.group_by.is_some() {
+            let message = "invalid query: operation is not supported: 'group by' clause is not supported in list";
+            return Err(ServiceError::InvalidArgument(message.to_owned()));
+        }
+        let asked = Asked { namespace_id: request.namespace_id, query_hash: hash(&request.query) };
+        let from = if request.token.is_empty() {
+            From { began_at: self.env.now(), after: None }
+        } else {
+            asked.parse(&request.token, &query)?
+        };
+        let began_at = from.began_at;
+        let reading = self.reading(request.namespace_id, &query, from).await?;
+        let gathered = reading.gather(request.page_size).await?;
+        if request.token.is_empty() {
+            self.tidy(request.namespace_id, &reading.segments).await;
+        }
+        let is_usual = query.order_by.is_empty();
+        Ok(page(gathered, request.page_size, is_usual, |position| asked.token(began_at, position)))
+    }
+
+    pub(super) fn parse(&self, text: &str, custom: &CustomAttributes) -> Result<Query, ServiceError> {
+        query::parse(text, custom).map_err(|error| ServiceError::InvalidArgument(error.to_string()))
+    }
+
+    pub(super) async fn reading<'a>(
+        &'a self,
+        namespace_id: NamespaceId,
+        query: &'a Query,
+        from: From,
+    ) -> Result<Reading<'a>, ServiceError> {
+        Ok(Reading {
+            store: &self.store,
+            namespace_id,
+            segments: self.store.segments(namespace_id).await?,
+            filter: query.filter.as_ref(),
+            bounds: Bounds::of(query.filter.as_ref()),
+            ordering: Ordering { order_by: &query.order_by, began_at: from.began_at },
+            after: from.after,
+        })
+    }
+}
+
+/// Where a list begins, or goes on.
+pub(super) struct From {
+    pub(super) began_at: Timestamp,
+    pub(super) after: Option<Place>,
+}
+
+/// What a token must be of.
+struct Asked {
+    namespace_id: NamespaceId,
+    query_hash: u64,
+}
+
+impl Asked {
+    fn token(&self, began_at: Timestamp, position: Place) -> Bytes {
+        let namespace_id = Bytes::copy_from_slice(self.namespace_id.0.as_bytes());
+        let (began_at, position) = (began_at.0, position.into());
+        ListPageToken { namespace_id, query_hash: self.query_hash, began_at, position }.encode_to_vec().into()
+    }
+
+    /// A token that we made for this list. One that is forged names a place in it, and no more.
+    fn parse(&self, token: &Bytes, query: &Query) -> Result<From, ServiceError> {
+        let invalid = || ServiceError::InvalidArgument("Invalid NextPageToken.".into());
+        let token = ListPageToken::decode(token.clone()).map_err(|_| invalid())?;
+        let is_ours = token.namespace_id == self.namespace_id.0.as_bytes()[..] && token.query_hash == self.query_hash;
+        let is_place = !query.order_by.is_empty() || reached(&token.position).is_some();
+        if !is_ours || !is_place {
+            return Err(invalid());
+        }
+        Ok(From { began_at: Timestamp(token.began_at), after: Some(token.position.into()) })
+    }
+}
+
+fn page(gathered: Gathered, page_size: usize, is_usual: bool, token: impl Fn(Place) -> Bytes) -> ListPage {
+    let Gathered { mut runs, cut_at } = gathered;
+    let mut bytes = 0;
+    let mut fits = |(_, record): &(Place, persistence::stores::visibility::record::Record)| {
+        bytes += record.memo.encoded_len() + record.search_attributes.encoded_len() + record.workflow_id.len() + 512;
+        bytes <= PAGE_BYTES
+    };
+    let n_fit = runs.iter().take_while(|run| fits(run)).count().max(1);
+    let is_cut_short = n_fit < runs.len();
+    runs.truncate(n_fit);
+    let is_full = runs.len() >= page_size || is_cut_short;
+    let last = if is_full { runs.last().map(|(place, _)| place.clone()) } else { cut_at };
+    let mut records: Vec<_> = runs.into_iter().map(|(_, record)| record).collect();
+    if is_usual {
+        // Stable: what is the same keeps its place.
+        records.sort_by_key(as_they_are);
+    }
+    ListPage {
+        executions: records.into_iter().map(shown).collect(),
+        next_page_token: last.map(token).unwrap_or_default(),
+    }
+}
+
+/// FNV-1a: tells the texts of queries apart.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

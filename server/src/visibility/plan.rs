@@ -1,0 +1,86 @@
+//! How a list is answered: by the few runs that an index names, or by looking at runs in their order; and how that is
+//! explained.
+
+use persistence::error::StoreError;
+use workflow::NamespaceId;
+
+use super::access::accesses;
+use super::candidates::{FEW, MANY, Search};
+use super::list::From;
+use super::reading::{Gathered, Reading, SCANNED_MAX};
+use super::service::Service;
+use crate::errors::ServiceError;
+use crate::search_attributes::custom::CustomAttributes;
+
+/// A page of the usual order may look at so many runs for each that it tells before an index is asked for many.
+const SCANNED_PER_RUN: usize = 10;
+
+impl Reading<'_> {
+    /// The next runs, in the order of the list.
+    pub(super) async fn gather(&self, limit: usize) -> Result<Gathered, StoreError> {
+        if let Some(candidates) = self.search(FEW).await?.candidates {
+            return Ok(self.first_of(self.records(candidates).await?, limit));
+        }
+        let has_index = !accesses(self.filter).is_empty();
+        if self.ordering.order_by.is_empty() {
+            let scanned_max = if has_index { (SCANNED_PER_RUN * limit).min(SCANNED_MAX) } else { SCANNED_MAX };
+            let gathered = self.in_order(limit, scanned_max).await?;
+            if gathered.cut_at.is_none() || !has_index {
+                return Ok(gathered);
+            }
+        }
+        if has_index && let Some(candidates) = self.search(MANY).await?.candidates {
+            return Ok(self.first_of(self.records(candidates).await?, limit));
+        }
+        if self.ordering.order_by.is_empty() {
+            self.in_order(limit, SCANNED_MAX).await
+        } else {
+            self.sorted(limit).await
+        }
+    }
+}
+
+impl Service {
+    /// Says how a list would be answered, and with what it would read.
+    pub async fn explain(
+        &self,
+        namespace_id: NamespaceId,
+        custom: &CustomAttributes,
+        text: &str,
+    ) -> Result<Vec<String>, ServiceError> {
+        let query = self.parse(text, custom)?;
+        let from = From { began_at: self.env.now(), after: None };
+        let reading = self.reading(namespace_id, &query, from).await?;
+        let n_within = reading.segments.iter().filter(|of| reading.may_start_in(of, reading.bounds.started)).count();
+        let mut lines = vec![format!("segments: {n_within} of {} may have such runs", reading.segments.len())];
+        if !reading.bounds.has_open {
+            lines.push("open runs: left out".to_owned());
+        }
+        let statuses: Vec<&str> = reading.bounds.statuses.iter().map(|of| super::query::status::name(*of)).collect();
+        lines.push(format!(
+            "closed runs: {}",
+            if statuses.is_empty() { "left out".to_owned() } else { statuses.join(", ") }
+        ));
+        let few = reading.search(FEW).await?;
+        lines.extend(explained(&few, FEW));
+        lines.push(match (few.candidates, few.tried.is_empty(), query.order_by.is_empty()) {
+            (Some(candidates), ..) => format!("plan: read the records of {} candidates, and sort them", candidates.len()),
+            (None, true, true) => format!("plan: look at runs in the usual order, at most {SCANNED_MAX} for a page"),
+            (None, true, false) => "plan: look at all runs within the bounds, and sort them".to_owned(),
+            (None, false, true) => format!(
+                "plan: look at runs in the usual order; if a page takes more than {SCANNED_PER_RUN} for each run, ask the indexes for up to {MANY}"
+            ),
+            (None, false, false) => {
+                format!("plan: ask the indexes for up to {MANY}; if there are more, look at all runs within the bounds")
+            }
+        });
+        Ok(lines)
+    }
+}
+
+fn explained(search: &Search, most: usize) -> impl Iterator<Item = String> {
+    search.tried.iter().map(move |tried| match tried.found {
+        Some(found) => format!("{}: names {found}", tried.access),
+        None => format!("{}: names more than {most}", tried.access),
+    })
+}

@@ -1,0 +1,261 @@
+//! What one list or count reads: the segments of its namespace, within the bounds of its filter.
+
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use persistence::error::StoreError;
+use persistence::stores::visibility::record::Record;
+use persistence::stores::visibility::{Index, Segment, VisibilityStore};
+use workflow::{NamespaceId, Timestamp};
+
+use super::bounds::{Bounds, Span};
+use super::merge::{Ahead, By, Chunks, Merge};
+use super::order::{Ordering, Place, Reached};
+use super::query::filter::Filter;
+use super::record_values::matches;
+use crate::cluster::segments::{AGE_MAX, begins_at};
+
+/// Rows looked at for one page; then the client gets what was found, and asks on.
+pub(super) const SCANNED_MAX: usize = 20_000;
+/// Rows read at once where many are looked at for each that is told.
+const CHUNK: usize = 512;
+/// Runs that closed since a list began, of each status and segment, that are given the places of open ones. A client that
+/// takes so long over a list that there are more may miss some.
+const RECENT_MAX: usize = 10_000;
+/// Clocks of nodes, and one clock before and after it is set, differ by less.
+const CLOCK_SLACK: Duration = Duration::from_secs(60);
+
+pub(super) struct Reading<'a> {
+    pub(super) store: &'a VisibilityStore,
+    pub(super) namespace_id: NamespaceId,
+    pub(super) segments: Vec<Segment>,
+    pub(super) filter: Option<&'a Filter>,
+    pub(super) bounds: Bounds,
+    pub(super) ordering: Ordering<'a>,
+    /// The place of the last run that was told.
+    pub(super) after: Option<Place>,
+}
+
+/// Runs in their order, with their places.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) runs: Vec<(Place, Record)>,
+    /// Where to go on if the bound on rows was met; there may be nothing more.
+    pub(super) cut_at: Option<Place>,
+}
+
+impl Reading<'_> {
+    /// The next runs in the usual order, of so many that are looked at.
+    pub(super) async fn in_order(&self, limit: usize, scanned_max: usize) -> Result<Gathered, StoreError> {
+        let mut gathered = Gathered::default();
+        let mut n_scanned = 0;
+        let reached = self.after.as_deref().and_then(super::order::reached);
+        if !matches!(reached, Some(Reached::Closed(_))) {
+            let to = if let Some(Reached::Open(to)) = reached { to } else { Timestamp(i64::MAX) };
+            let mut recent = self.recent(to).await?.into_iter().peekable();
+            let mut open = self.merge(By::Start, limit, self.open_ahead(to));
+            let mut next_open = open.next().await?;
+            while gathered.wants_more(limit) {
+                let takes_recent = match (recent.peek(), &next_open) {
+                    (Some(closed), Some(open)) => self.ordering.place(closed) <= self.ordering.place(open),
+                    (Some(_), None) => true,
+                    (None, Some(_)) => false,
+                    (None, None) => break,
+                };
+                let next = if takes_recent { recent.next() } else { next_open.take() };
+                if next_open.is_none() {
+                    next_open = open.next().await?;
+                }
+                let Some(record) = next else { continue };
+                n_scanned += 1;
+                self.consider(record, &mut gathered, n_scanned >= scanned_max);
+            }
+        }
+        if gathered.wants_more(limit) {
+            let to = if let Some(Reached::Closed(to)) = reached { to } else { Timestamp(i64::MAX) };
+            let mut closed = self.merge(By::Close, limit, self.closed_ahead(to));
+            while gathered.wants_more(limit) {
+                let Some(record) = closed.next().await? else { break };
+                n_scanned += 1;
+                self.consider(record, &mut gathered, n_scanned >= scanned_max);
+            }
+        }
+        Ok(gathered)
+    }
+
+    /// The next runs in the order that was asked for: all that match are looked at.
+    pub(super) async fn sorted(&self, limit: usize) -> Result<Gathered, StoreError> {
+        let mut first = First::new(self, limit);
+        let mut all = self.everything();
+        while let Some(record) = all.next().await? {
+            first.consider(record);
+        }
+        Ok(first.gathered())
+    }
+
+    /// The next of these runs.
+    pub(super) fn first_of(&self, records: Vec<Record>, limit: usize) -> Gathered {
+        let mut first = First::new(self, limit);
+        records.into_iter().for_each(|record| first.consider(record));
+        first.gathered()
+    }
+
+    /// Every run within the bounds, the latest started first.
+    pub(super) fn everything(&self) -> Merge<'_> {
+        let (from, to) = self.bounds.started.bounds();
+        let ahead =
+            self.segments.iter().filter(|segment| self.may_start_in(segment, self.bounds.started)).map(|segment| {
+                Ahead { latest: ends_at(segment), segment: segment.id, indexes: vec![Index::Started(from, to)] }
+            });
+        let chunks = Chunks { first: CHUNK, most: CHUNK };
+        Merge::new((self.store, self.namespace_id), By::Start, chunks, ahead.collect())
+    }
+
+    fn consider(&self, record: Record, gathered: &mut Gathered, is_last: bool) {
+        let place = self.ordering.place(&record);
+        let is_told = self.after.as_ref().is_some_and(|after| place <= *after);
+        // Lists may meet a run twice while it changes.
+        let is_twice = gathered.runs.last().is_some_and(|(last, _)| *last == place);
+        if is_last {
+            gathered.cut_at = Some(place.clone());
+        }
+        if !is_told && !is_twice && matches(self.filter, &record) {
+            gathered.runs.push((place, record));
+        }
+    }
+
+    fn merge(&self, by: By, limit: usize, ahead: Vec<Ahead>) -> Merge<'_> {
+        // A page of everything is put together of small pieces: several statuses are read at once.
+        let chunks = if self.filter_is_wide() {
+            let first = (limit / 8).max(1);
+            Chunks { first, most: first }
+        } else {
+            Chunks { first: CHUNK / 8, most: CHUNK }
+        };
+        Merge::new((self.store, self.namespace_id), by, chunks, ahead)
+    }
+
+    /// Nearly every run that is read will be told: nothing is asked but what the bounds see to.
+    fn filter_is_wide(&self) -> bool {
+        let is_bound = |filter: &Filter| super::bounds::is_kept_by_bounds(filter);
+        self.filter.is_none_or(|filter| super::bounds::conjuncts(filter).iter().all(is_bound))
+    }
+
+    fn open_ahead(&self, to: Timestamp) -> Vec<Ahead> {
+        let span = self.bounds.started.until(to);
+        if !self.bounds.has_open || span.is_empty() {
+            return Vec::new();
+        }
+        let (from, to) = span.bounds();
+        let unsettled = self.segments.iter().filter(|segment| !segment.is_settled && self.may_start_in(segment, span));
+        let ahead = unsettled.map(|segment| Ahead {
+            latest: ends_at(segment),
+            segment: segment.id,
+            indexes: vec![Index::Open(from, to)],
+        });
+        ahead.collect()
+    }
+
+    fn closed_ahead(&self, to: Timestamp) -> Vec<Ahead> {
+        let open_from = Timestamp(self.ordering.open_from().0.saturating_sub(1));
+        let span = self.bounds.closed.until(to).until(open_from);
+        let within = self.segments.iter().filter(|segment| begins_at(segment.id) <= span.to + CLOCK_SLACK);
+        let ahead = within.filter(|segment| ends_at(segment) >= span.from && !span.is_empty()).map(|segment| Ahead {
+            latest: ends_at(segment),
+            segment: segment.id,
+            indexes: self.closed_indexes(span),
+        });
+        ahead.collect()
+    }
+
+    fn closed_indexes(&self, span: Span) -> Vec<Index> {
+        let (from, to) = span.bounds();
+        let of_status = |status: &_| Index::Closed(*status, from, to);
+        self.bounds.statuses.iter().map(of_status).collect()
+    }
+
+    /// Runs that closed so late that they count as open, in the order of those; as far as they started up to a moment.
+    async fn recent(&self, started_to: Timestamp) -> Result<Vec<Record>, StoreError> {
+        let span = self.bounds.closed.since(self.ordering.open_from());
+        let mut recent = Vec::new();
+        if span.is_empty() {
+            return Ok(recent);
+        }
+        for segment in self.segments.iter().filter(|segment| ends_at(segment) >= span.from) {
+            for index in self.closed_indexes(span) {
+                let page = self.store.scan((self.namespace_id, segment.id), &index, None, RECENT_MAX).await?;
+                let started = page.runs.into_iter().filter_map(|found| found.record);
+                recent.extend(started.filter(|record| record.started_at <= started_to));
+            }
+        }
+        recent.sort_by_cached_key(|record| self.ordering.place(record));
+        Ok(recent)
+    }
+
+    pub(super) fn may_start_in(&self, segment: &Segment, span: Span) -> bool {
+        begins_at(segment.id) <= span.to + CLOCK_SLACK && ends_at(segment) >= span.from
+    }
+}
+
+impl Gathered {
+    fn wants_more(&self, limit: usize) -> bool {
+        self.runs.len() < limit && self.cut_at.is_none()
+    }
+}
+
+/// Nothing in a segment started or closed after this.
+pub(super) fn ends_at(segment: &Segment) -> Timestamp {
+    segment.sealed_at.unwrap_or_else(|| begins_at(segment.id) + AGE_MAX) + CLOCK_SLACK
+}
+
+/// The first runs of many, in order; no more of them are kept than are told.
+struct First<'r> {
+    reading: &'r Reading<'r>,
+    limit: usize,
+    kept: BinaryHeap<Placed>,
+}
+
+impl<'r> First<'r> {
+    fn new(reading: &'r Reading<'r>, limit: usize) -> Self {
+        Self { reading, limit, kept: BinaryHeap::new() }
+    }
+
+    fn consider(&mut self, record: Record) {
+        let place = self.reading.ordering.place(&record);
+        let is_told = self.reading.after.as_ref().is_some_and(|after| place <= *after);
+        if !is_told && matches(self.reading.filter, &record) {
+            self.kept.push(Placed(place, record));
+            if self.kept.len() > self.limit {
+                self.kept.pop();
+            }
+        }
+    }
+
+    fn gathered(self) -> Gathered {
+        let runs = self.kept.into_sorted_vec().into_iter().map(|Placed(place, record)| (place, record)).collect();
+        Gathered { runs, cut_at: None }
+    }
+}
+
+/// Compared by place alone: a place is a run's own.
+struct Placed(Place, Record);
+
+impl PartialEq for Placed {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Placed {}
+
+impl PartialOrd for Placed {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Placed {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}

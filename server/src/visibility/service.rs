@@ -1,0 +1,55 @@
+//! The visibility service as its peers see it: takes in what changed, and answers lists and counts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use persistence::stores::visibility::{Change, VisibilityStore};
+use tokio::task::JoinSet;
+
+use super::writer::Writer;
+use crate::cluster::peers::Peers;
+use crate::cluster::segments::Segments;
+use crate::env::Env;
+use crate::errors::ServiceError;
+
+pub struct Service {
+    pub(super) env: Env,
+    pub(super) store: VisibilityStore,
+    pub(super) peers: Peers,
+    writer: Arc<Writer>,
+    running: Mutex<JoinSet<()>>,
+}
+
+/// What the service is built from.
+pub struct Parts {
+    pub env: Env,
+    pub store: VisibilityStore,
+    pub segments: Segments,
+    pub peers: Peers,
+}
+
+impl Service {
+    #[must_use]
+    pub fn start(parts: Parts) -> Arc<Self> {
+        let writer = Writer::new(parts.store.clone(), parts.segments);
+        let mut running = JoinSet::new();
+        running.spawn(Arc::clone(&writer).run());
+        let running = Mutex::new(running);
+        Arc::new(Self { env: parts.env, store: parts.store, peers: parts.peers, writer, running })
+    }
+
+    /// Writes nothing more. Whoever waits hears that it stops; shards have ended by then.
+    pub async fn shutdown(&self) {
+        let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        running.shutdown().await;
+    }
+
+    /// Returns at the next moment at which shards tell of their changes.
+    pub async fn next_round(&self) {
+        self.writer.next_round().await;
+    }
+
+    /// Returns once lists know of the changes. Doing it again changes nothing.
+    pub async fn write(&self, changes: Vec<Change>) -> Result<(), ServiceError> {
+        self.writer.write(changes).await
+    }
+}

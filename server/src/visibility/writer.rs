@@ -1,0 +1,165 @@
+//! Writes what lists must know. Changes of all shards of the node go into common batches; one group is written at a time,
+//! so that a later change of a run never overtakes an earlier one.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use persistence::error::StoreError;
+use persistence::stores::visibility::{Change, Segment, VisibilityStore};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use tracing::warn;
+use workflow::NamespaceId;
+
+use crate::cluster::segments::Segments;
+use crate::errors::ServiceError;
+
+/// Shards tell lists of their changes at these intervals, all at the same moments: so their changes meet in one batch,
+/// and a run that is over within one is told once. Listed within 200 ms is the aim; the rest is for the write.
+const ROUND: Duration = Duration::from_millis(100);
+/// After the first submission of a round, for so long others may join it.
+const GATHERING: Duration = Duration::from_millis(5);
+/// Changes of one group: a few thousand rows.
+const GROUP_MAX: usize = 2000;
+/// Namespaces whose segments are remembered; more are read again.
+const KNOWN_MAX: usize = 10_000;
+
+pub(crate) struct Writer {
+    store: VisibilityStore,
+    segments: Segments,
+    began: Instant,
+    waiting: Mutex<Vec<Submission>>,
+    wake: Notify,
+}
+
+struct Submission {
+    changes: Vec<Change>,
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// Segments that lists know of.
+type Known = HashMap<NamespaceId, HashSet<i64>>;
+
+impl Writer {
+    pub(crate) fn new(store: VisibilityStore, segments: Segments) -> Arc<Self> {
+        let (began, waiting, wake) = (Instant::now(), Mutex::default(), Notify::new());
+        Arc::new(Self { store, segments, began, waiting, wake })
+    }
+
+    /// Returns at the next moment at which all shards tell of their changes.
+    pub(crate) async fn next_round(&self) {
+        let since = self.began.elapsed().as_nanos() % ROUND.as_nanos();
+        let wait = ROUND - Duration::from_nanos(u64::try_from(since).unwrap_or_default());
+        tokio::time::sleep(wait).await;
+    }
+
+    /// Returns once lists know of the changes.
+    pub(crate) async fn write(&self, changes: Vec<Change>) -> Result<(), ServiceError> {
+        let (done, written) = oneshot::channel();
+        self.lock().push(Submission { changes, done });
+        self.wake.notify_one();
+        let stopped = |_| ServiceError::Unavailable("the visibility service is stopping".into());
+        Ok(written.await.map_err(stopped)??)
+    }
+
+    /// Writes what is submitted, for ever.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut known = Known::new();
+        loop {
+            self.wake.notified().await;
+            tokio::time::sleep(GATHERING).await;
+            while let Some(group) = self.take_group() {
+                self.write_group(&mut known, group).await;
+            }
+            self.seal().await;
+        }
+    }
+
+    fn take_group(&self) -> Option<Vec<Submission>> {
+        let mut waiting = self.lock();
+        let mut n_changes = 0;
+        let fits = waiting.iter().take_while(|submission| {
+            let is_first = n_changes == 0;
+            n_changes += submission.changes.len();
+            is_first || n_changes <= GROUP_MAX
+        });
+        let n = fits.count();
+        (n > 0).then(|| waiting.drain(..n).collect())
+    }
+
+    async fn write_group(&self, known: &mut Known, mut group: Vec<Submission>) {
+        let changes: Vec<Change> =
+            group.iter_mut().flat_map(|submission| std::mem::take(&mut submission.changes)).collect();
+        let written = self.write_changes(known, &changes).await;
+        let told = |submission: Submission, written: Result<(), StoreError>| {
+            // Whoever asked may have gone.
+            let _ = submission.done.send(written);
+        };
+        for submission in group {
+            let written = match &written {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.clone()),
+            };
+            told(submission, written);
+        }
+    }
+
+    async fn write_changes(&self, known: &mut Known, changes: &[Change]) -> Result<(), StoreError> {
+        let taken = n_taken(changes);
+        for (namespace_id, segment) in taken.keys() {
+            self.announce(known, *namespace_id, *segment).await?;
+        }
+        self.store.write(changes).await?;
+        for ((namespace_id, segment), n_runs) in taken {
+            self.segments.took(namespace_id, segment, n_runs);
+        }
+        Ok(())
+    }
+
+    /// Lists must know of a segment before anything is in it.
+    async fn announce(&self, known: &mut Known, namespace_id: NamespaceId, segment: i64) -> Result<(), StoreError> {
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        if let std::collections::hash_map::Entry::Vacant(entry) = known.entry(namespace_id) {
+            let stored = self.store.segments(namespace_id).await?;
+            entry.insert(stored.into_iter().map(|segment| segment.id).collect());
+        }
+        let of_namespace = known.entry(namespace_id).or_default();
+        if of_namespace.contains(&segment) {
+            return Ok(());
+        }
+        let new = Segment { id: segment, sealed_at: None, is_settled: false };
+        self.store.put_segment(namespace_id, new).await?;
+        of_namespace.insert(segment);
+        Ok(())
+    }
+
+    /// Tells of segments that take nothing any more. If it fails, lists know it by their age.
+    async fn seal(&self) {
+        for sealed in self.segments.take_sealed() {
+            let segment = Segment { id: sealed.id, sealed_at: Some(sealed.at), is_settled: false };
+            if let Err(error) = self.store.put_segment(sealed.namespace_id, segment).await {
+                warn!(%error, segment = sealed.id, "cannot tell that a segment is full");
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Submission>> {
+        self.waiting.lock().expect("nobody panics while holding it")
+    }
+}
+
+/// How many starts and closes go into which segments.
+fn n_taken(changes: &[Change]) -> BTreeMap<(NamespaceId, i64), usize> {
+    let mut taken = BTreeMap::new();
+    for change in changes {
+        let Change::Put(put) = change else { continue };
+        let listing = put.record.listing;
+        for segment in std::iter::once(listing.started_in).chain(listing.closed_in) {
+            *taken.entry((put.record.namespace_id, segment)).or_default() += 1;
+        }
+    }
+    taken
+}

@@ -1,0 +1,58 @@
+//! What lists tell of a run, and when that changes: it begins, it closes, it is paused, its memo or its search attributes
+//! are other ones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::temporal::api::common::v1::{Memo, Payload, SearchAttributes};
+
+use crate::state::{ExecutionState, Status};
+use crate::tasks::VisibilityTask;
+
+/// A run as lists tell of it, before a transition.
+pub(crate) struct Listed {
+    status: Status,
+    is_paused: bool,
+    memo: Arc<Memo>,
+    search_attributes: Arc<SearchAttributes>,
+}
+
+impl Listed {
+    pub(crate) fn new(state: &ExecutionState) -> Self {
+        Self {
+            status: state.status,
+            is_paused: state.paused().is_some(),
+            memo: Arc::clone(&state.memo),
+            search_attributes: Arc::clone(&state.search_attributes),
+        }
+    }
+
+    pub(crate) fn has_other_properties(&self, state: &ExecutionState) -> bool {
+        // What is changed is copied first, so what is the same still lies where it was.
+        !Arc::ptr_eq(&self.memo, &state.memo) || !Arc::ptr_eq(&self.search_attributes, &state.search_attributes)
+    }
+
+    /// What lists must hear, if anything.
+    pub(crate) fn change(&self, state: &ExecutionState) -> Option<VisibilityTask> {
+        let is_other = self.status != state.status || self.is_paused != state.paused().is_some();
+        (is_other || self.has_other_properties(state)).then(|| VisibilityTask {
+            is_first: false,
+            replaced: self.replaced(state),
+            version: state.last_version(),
+        })
+    }
+
+    fn replaced(&self, state: &ExecutionState) -> BTreeMap<String, Payload> {
+        if Arc::ptr_eq(&self.search_attributes, &state.search_attributes) {
+            return BTreeMap::new();
+        }
+        let (before, now) = (&self.search_attributes.indexed_fields, &state.search_attributes.indexed_fields);
+        let other = before.keys().chain(now.keys()).filter(|name| before.get(*name) != now.get(*name));
+        other.map(|name| (name.clone(), before.get(name).cloned().unwrap_or_default())).collect()
+    }
+}
+
+/// A run that begins is told for the first time.
+pub(crate) fn first(state: &ExecutionState) -> VisibilityTask {
+    VisibilityTask { is_first: true, replaced: BTreeMap::new(), version: state.last_version() }
+}
