@@ -142,7 +142,7 @@ async fn nothing_is_left_of_a_run_that_was_removed() {
         for _ in 0..2 {
             store.write(std::slice::from_ref(&removal)).await.unwrap();
         }
-        for segment in [5, 6] {
+        for segment in [5_i64, 6] {
             let partition = persistence::engine::Partition::new(
                 &persistence::tables::VISIBILITY,
                 vec![NAMESPACE.0.into(), segment.into()],
