@@ -2,6 +2,7 @@
 //!
 //! Own writes are seen at once. Nothing is read again by itself: an idle node sends no statements.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use moka::ops::compute::Op;
 use moka::sync::Cache;
 use persistence::error::StoreError;
 use persistence::stores::namespaces::{NamespaceStore, StoredNamespace};
+use persistence::stores::visibility::value::ValueType;
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::{ArchivalState, NamespaceState};
 use tokio::time::Instant;
@@ -17,6 +19,8 @@ use workflow::NamespaceId;
 
 use crate::env::Env;
 use crate::errors::ServiceError;
+use crate::search_attributes::check::Defined;
+use crate::search_attributes::custom::{self, CustomAttributes};
 
 /// The namespace of the server's own workflows.
 pub const SYSTEM_NAMESPACE: &str = "temporal-system";
@@ -42,6 +46,7 @@ pub struct Namespace {
     /// How long closed runs are kept.
     pub retention: Duration,
     pub failover_version: i64,
+    pub custom_attributes: CustomAttributes,
     pub record: record::Namespace,
     /// Counts the writes of its row.
     version: i64,
@@ -163,6 +168,21 @@ impl NamespaceRegistry {
         Ok(())
     }
 
+    /// Defines search attributes of a namespace, where they are missing.
+    pub async fn define(&self, name: &str, attributes: &BTreeMap<String, ValueType>) -> Result<(), ServiceError> {
+        let change = |record: &record::Namespace| {
+            let attributes = attributes.iter().map(|(name, value_type)| (name.as_str(), *value_type));
+            let aliases = custom::with_added(&record.custom_search_attribute_aliases, attributes);
+            let changed = |aliases| record::Namespace {
+                custom_search_attribute_aliases: aliases,
+                config_version: record.config_version + 1,
+                ..record.clone()
+            };
+            Ok(aliases.map(changed))
+        };
+        self.change(name, change).await.map(|_| ())
+    }
+
     fn not_known_missing(&self, key: &str) -> Result<(), ServiceError> {
         match self.missing.get(key) {
             Some(since) if since.elapsed() < MISSING_FOR => {
@@ -199,6 +219,12 @@ fn newer<K>(cached: Option<moka::Entry<K, Arc<Namespace>>>, read: &Arc<Namespace
 }
 
 impl Namespace {
+    /// What its runs can be searched by.
+    #[must_use]
+    pub fn search_attributes(&self) -> Defined<'_> {
+        Defined { namespace: &self.name, custom: &self.custom_attributes }
+    }
+
     /// Whether a worker may poll with this build.
     pub fn check_binary(&self, checksum: &str) -> Result<(), ServiceError> {
         let bad = self.record.bad_binaries.as_ref().is_some_and(|bad| bad.binaries.contains_key(checksum));
@@ -219,6 +245,7 @@ impl From<StoredNamespace> for Namespace {
             state: record.state(),
             retention: record.retention.and_then(|retention| retention.try_into().ok()).unwrap_or_default(),
             failover_version: record.failover_version,
+            custom_attributes: CustomAttributes::of_aliases(&record.custom_search_attribute_aliases),
             version: stored.version,
             record,
         }

@@ -86,6 +86,10 @@ impl Node {
         };
         let namespaces = Arc::new(NamespaceRegistry::new(stores.namespaces.clone(), env.clone()));
         namespaces.ensure(&config.cluster.namespaces, &cluster.name).await?;
+        let attributes = config.cluster.search_attributes.iter().map(|(name, kind)| (name.clone(), kind.0)).collect();
+        for name in &config.cluster.namespaces {
+            namespaces.define(name, &attributes).await?;
+        }
 
         let services = Services::start(&config, &env, (&stores, &namespaces), &cluster, address);
         let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster));

@@ -6,12 +6,6 @@ Every entry is expected to fail: one that starts to pass fails the suite until i
 from __future__ import annotations
 
 REASONS: dict[str, tuple[str, ...]] = {
-    "search attributes are not checked against what is registered": (
-        "bad_child",
-        "bad_continue_as_new",
-        "bad_properties",
-        "start_refused",
-    ),
     "the workflow task of an update is stored, which counts as two more transitions of the run": ("describe_update",),
     "a reset that is repeated finds the run that it made; the reference makes another": ("reset_same_request",),
     "an update that a run left behind goes on to the next run; the reference tells the caller to try again": (

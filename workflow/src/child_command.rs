@@ -12,6 +12,7 @@ use crate::commands::{BadCommand, Completion, check_count, check_size, normalize
 use crate::cron;
 use crate::draft::{Annotation, Draft, Entry};
 use crate::retry;
+use crate::search_attributes;
 use crate::start::{capped_run_timeout, capped_task_timeout, without_nulls};
 use crate::tasks::TransferTask;
 use crate::time::{nonzero, parse_span, to_proto};
@@ -28,15 +29,22 @@ pub(crate) fn start(
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
     let cause = WorkflowTaskFailedCause::BadStartChildExecutionAttributes;
+    search_attributes::check_defined(completion)?;
     let namespace_id = completion.namespace_id(draft, &command.namespace);
     if command.namespace.is_empty() {
         command.namespace.clone_from(&completion.namespaces.own);
     }
     let command = normalize(draft, command).map_err(|reason| BadCommand::new(cause, reason))?;
+    search_attributes::check_admitted(completion, |reason| {
+        let kind = command.workflow_type.as_ref().map_or("", |kind| kind.name.as_str());
+        let child = format!("WorkflowId={} WorkflowType={kind} Namespace={}", command.workflow_id, command.namespace);
+        format!("invalid SearchAttributes on StartChildWorkflowCommand: {reason}. {child}")
+    })?;
     let oversized = "StartChildWorkflowExecutionCommandAttributes. Input exceeds size limit.";
     check_size(draft, cause, command.input.as_ref(), oversized)?;
     let oversized = "StartChildWorkflowExecutionCommandAttributes.Memo exceeds size limit.";
     check_size(draft, cause, command.memo.as_ref(), oversized)?;
+    search_attributes::check_size(draft, cause, command.search_attributes.as_ref())?;
     let (n_pending, limit) = (draft.state.children.len(), draft.facts.limits.pending_children);
     let too_many = WorkflowTaskFailedCause::PendingChildWorkflowsLimitExceeded;
     check_count(too_many, "pending child workflow executions", n_pending, limit)?;

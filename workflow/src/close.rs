@@ -23,6 +23,7 @@ use crate::ids::{EventId, RunId};
 use crate::input::{RequestCancel, Sender, Terminate};
 use crate::next_run::{self, Follow};
 use crate::retry;
+use crate::search_attributes;
 use crate::speculative;
 use crate::state::{ExecutionState, Status};
 use crate::tasks::{TimerTask, TransferTask};
@@ -271,11 +272,17 @@ pub(crate) fn continue_as_new(
 ) -> Result<(), BadCommand> {
     check_no_news(completion)?;
     let cause = WorkflowTaskFailedCause::BadContinueAsNewAttributes;
+    search_attributes::check_defined(completion)?;
     let command = next_run::normalize(draft, command).map_err(|reason| BadCommand::new(cause, reason))?;
+    search_attributes::check_admitted(completion, |reason| {
+        let kind = command.workflow_type.as_ref().map_or("", |kind| kind.name.as_str());
+        format!("invalid SearchAttributes on ContinueAsNewWorkflowExecutionCommand: {reason}. WorkflowType={kind}")
+    })?;
     let oversized = "ContinueAsNewWorkflowExecutionCommandAttributes. Input exceeds size limit.";
     check_size(draft, cause, command.input.as_ref(), oversized)?;
     let oversized = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
     check_size(draft, cause, command.memo.as_ref(), oversized)?;
+    search_attributes::check_size(draft, cause, command.search_attributes.as_ref())?;
     let what =
         Attributes::WorkflowExecutionContinuedAsNewEventAttributes(WorkflowExecutionContinuedAsNewEventAttributes {
             new_execution_run_id: draft.facts.new_run_id.to_string(),

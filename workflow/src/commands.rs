@@ -1,6 +1,6 @@
 //! The commands of a completed workflow task: one `match`, a line per command.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use prost::Message;
@@ -14,7 +14,7 @@ use crate::activity_command::{self, CancelRequest};
 use crate::draft::{Annotation, Draft};
 use crate::events::short_name;
 use crate::ids::{EventId, NamespaceId};
-use crate::input::KnownNamespaces;
+use crate::input::{KnownNamespaces, RefusedSearchAttributes};
 use crate::update_message::{self, Answers};
 use crate::{child_command, close, external, properties, timer};
 
@@ -32,6 +32,8 @@ pub(crate) struct Completion {
     /// Workflow ids of the children that its commands start.
     pub initiated_children: BTreeSet<String>,
     pub namespaces: KnownNamespaces,
+    /// Why the command that is processed may not set its search attributes.
+    pub refused_search_attributes: Option<RefusedSearchAttributes>,
     /// To updates.
     pub answers: Answers,
 }
@@ -116,9 +118,11 @@ pub(crate) fn process(
     draft: &mut Draft,
     completion: &mut Completion,
     commands: Vec<Command>,
+    mut refused_search_attributes: BTreeMap<usize, RefusedSearchAttributes>,
 ) -> Result<(), BadCommand> {
-    for command in commands {
+    for (place, command) in commands.into_iter().enumerate() {
         assert!(draft.state.is_running(), "nothing follows a command that closes");
+        completion.refused_search_attributes = refused_search_attributes.remove(&place);
         let kind = command.command_type();
         let annotation =
             Annotation { user_metadata: command.user_metadata, event_group_markers: command.event_group_markers };

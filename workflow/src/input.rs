@@ -185,6 +185,17 @@ pub struct CompleteWorkflowTask {
     /// Of the first activity that is started at once; the others count on from it.
     pub eager_request_id: Uuid,
     pub namespaces: KnownNamespaces,
+    /// Why commands may not set the search attributes that they carry, by the places of the commands.
+    pub refused_search_attributes: BTreeMap<usize, RefusedSearchAttributes>,
+}
+
+/// Why a namespace refuses search attributes. Whoever took them in knows what is defined there, and of what type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusedSearchAttributes {
+    /// One has no meaning in the namespace.
+    Undefined(String),
+    /// They are too many, or one is not of its type, or only the server may set it.
+    Wrong(String),
 }
 
 /// The namespaces that the commands of a workflow task name, and the run's own.

@@ -36,6 +36,7 @@ mod update;
 mod update_message;
 mod options;
 mod properties;
+mod search_attributes;
 mod pause;
 mod close;
 mod next_run;
@@ -56,8 +57,8 @@ pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
     FailWorkflowTask, Heartbeat, Input, Jitter, Join, KnownNamespaces, OptionsChange, Parent, PauseActivity,
-    PauseRequest, RequestCancel, ResetActivity, Sender, Signal, Start, StartActivity, StartWorkflowTask, TaskRef,
-    Terminate, UnpauseActivity, UpdateActivity, UpdateOptions,
+    PauseRequest, RefusedSearchAttributes, RequestCancel, ResetActivity, Sender, Signal, Start, StartActivity,
+    StartWorkflowTask, TaskRef, Terminate, UnpauseActivity, UpdateActivity, UpdateOptions,
 };
 pub use items::Items;
 pub use options::{CompletionCallback, KnownRequest, is_known};

@@ -18,9 +18,10 @@ use proto::temporal::api::history::v1::{
 
 use crate::commands::{BadCommand, Completion};
 use crate::draft::{Annotation, Draft, Entry};
+use crate::search_attributes;
 use crate::state::ExecutionState;
 
-/// Decides on an `UpsertWorkflowSearchAttributes` command. Names and types were checked where they are known.
+/// Decides on an `UpsertWorkflowSearchAttributes` command.
 pub(crate) fn upsert_search_attributes(
     draft: &mut Draft,
     completion: &Completion,
@@ -28,15 +29,20 @@ pub(crate) fn upsert_search_attributes(
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
     let cause = WorkflowTaskFailedCause::BadSearchAttributes;
+    search_attributes::check_defined(completion)?;
     let bad =
         |reason: &str| BadCommand::new(cause, format!("{reason} is not set on UpsertWorkflowSearchAttributesCommand."));
     let upsert = command.search_attributes.ok_or_else(|| bad("SearchAttributes"))?;
     if upsert.indexed_fields.is_empty() {
         return Err(bad("IndexedFields"));
     }
+    search_attributes::check_admitted(completion, str::to_owned)?;
     if fields_size(&upsert.indexed_fields) > draft.facts.limits.blob_size {
         return Err(BadCommand::fatal(cause, "UpsertWorkflowSearchAttributesCommandAttributes exceeds size limit."));
     }
+    let mut all = draft.state.search_attributes.as_ref().clone();
+    merge(&mut all.indexed_fields, &upsert.indexed_fields);
+    search_attributes::check_size(draft, cause, Some(&all))?;
     let what =
         Attributes::UpsertWorkflowSearchAttributesEventAttributes(UpsertWorkflowSearchAttributesEventAttributes {
             workflow_task_completed_event_id: completion.event_id.0,

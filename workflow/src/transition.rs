@@ -70,6 +70,10 @@ pub struct Limits {
     pub buffered_events: usize,
     pub buffered_events_size: usize,
     pub id_length: usize,
+    /// Of the data of one search attribute.
+    pub search_attribute_value_size: usize,
+    /// Of all search attributes of a run.
+    pub search_attributes_size: usize,
     pub default_task_timeout: Duration,
     pub task_timeout_max: Duration,
     /// How long a worker may keep a workflow task alive without a command.
@@ -306,6 +310,8 @@ impl Default for Limits {
             buffered_events: 100,
             buffered_events_size: 2 * 1024 * 1024,
             id_length: 1000,
+            search_attribute_value_size: 2 * 1024,
+            search_attributes_size: 40 * 1024,
             default_task_timeout: Duration::from_secs(10),
             task_timeout_max: Duration::from_secs(120),
             task_heartbeat_timeout: Duration::from_secs(30 * 60),

@@ -126,9 +126,10 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
         eager_activities: Vec::new(),
         initiated_children: BTreeSet::new(),
         namespaces: input.namespaces,
+        refused_search_attributes: None,
         answers: Answers::new(input.messages, input.updates),
     };
-    commands::process(draft, &mut completion, input.commands)?;
+    commands::process(draft, &mut completion, input.commands, input.refused_search_attributes)?;
     let activities = activity_attempt::start_eagerly(draft, &completion, input.eager_request_id);
     if draft.state.is_running() && !input.force_new_task {
         update_message::reject_unprocessed(draft, &mut completion);

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, serve};
-use crate::config::{Config, EngineKind, PORT};
+use crate::config::{Config, EngineKind, PORT, SearchAttributeType};
+use crate::search_attributes::custom::is_reserved;
 
 /// A namespace that every tutorial takes for granted.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -31,6 +32,10 @@ pub(super) struct DevArgs {
     /// A namespace to make if it is missing, besides `default`. May be given more than once.
     #[arg(long, value_name = "NAME")]
     pub(super) namespace: Vec<String>,
+    /// A custom search attribute to define in these namespaces if it is missing. TYPE is Keyword, Text, KeywordList, Int,
+    /// Double, Bool or Datetime. May be given more than once.
+    #[arg(long, value_name = "NAME=TYPE", value_parser = search_attribute)]
+    pub(super) search_attribute: Vec<(String, SearchAttributeType)>,
     /// What to log: error, warn, info, debug or trace; also by module (`info,server::history=debug`).
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub(super) log_level: String,
@@ -42,6 +47,7 @@ impl DevArgs {
         config.frontend.listen = SocketAddr::new(self.ip, self.port);
         config.cluster.shards = self.shards;
         config.cluster.namespaces = std::iter::once(DEFAULT_NAMESPACE.to_owned()).chain(self.namespace).collect();
+        config.cluster.search_attributes = self.search_attribute.into_iter().collect();
         config.store.engine = if self.in_memory { EngineKind::Memory } else { EngineKind::Embedded };
         config.store.embedded.data = self.data;
         config.log.level = self.log_level;
@@ -51,4 +57,12 @@ impl DevArgs {
 
 pub(super) fn run(args: DevArgs) -> Result<(), Failure> {
     serve::run(args.config())
+}
+
+fn search_attribute(text: &str) -> Result<(String, SearchAttributeType), String> {
+    let (name, kind) = text.split_once('=').ok_or("it must be NAME=TYPE")?;
+    if name.is_empty() || is_reserved(name) {
+        return Err(format!("search attribute {name} is reserved by the system"));
+    }
+    Ok((name.to_owned(), kind.to_owned().try_into()?))
 }

@@ -1,6 +1,7 @@
 //! What the command line takes.
 
 use clap::CommandFactory as _;
+use persistence::stores::visibility::value::ValueType;
 
 use super::*;
 use crate::config::EngineKind;
@@ -43,11 +44,21 @@ fn no_command_is_dev_with_its_options() {
 }
 
 #[test]
+fn search_attributes_are_given_by_name_and_type() {
+    let config = dev_config(&["--search-attribute", "Customer=Keyword", "--search-attribute", "Amount=Double"]);
+    let types: Vec<_> = config.cluster.search_attributes.into_iter().map(|(name, kind)| (name, kind.0)).collect();
+    assert_eq!(types, [("Amount".to_owned(), ValueType::Double), ("Customer".to_owned(), ValueType::Keyword)]);
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused_as_usage() {
     let cases = [
         &["--shards", "0"][..],
         &["--in-memory", "--data", "x"],
         &["--http-port", "1"],
+        &["--search-attribute", "Customer"],
+        &["--search-attribute", "Customer=Name"],
+        &["--search-attribute", "WorkflowId=Keyword"],
         &["server"],
         &["schema"],
         &["schema", "check"],

@@ -7,7 +7,6 @@ use tonic::{Request, Response, Status, async_trait};
 use super::Frontend;
 use super::call::answer;
 use crate::errors::ServiceError;
-use crate::search_attributes::custom::CustomAttributes;
 
 #[derive(Clone)]
 pub struct Admin(pub Frontend);
@@ -24,7 +23,7 @@ impl AdminService for Admin {
 
 async fn explain_list(frontend: &Frontend, request: ExplainListRequest) -> Result<ExplainListResponse, ServiceError> {
     let namespace = frontend.enter(&request.namespace).await?;
-    let custom = CustomAttributes::default();
-    let lines = frontend.peers.visibility()?.explain(namespace.id, &custom, &request.query).await?;
+    let lines =
+        frontend.peers.visibility()?.explain(namespace.id, &namespace.custom_attributes, &request.query).await?;
     Ok(ExplainListResponse { lines })
 }

@@ -1,14 +1,11 @@
 //! What clients ask about the server as a whole.
 
-use std::collections::HashMap;
-
 use proto::temporal::api::version::v1::{ReleaseInfo, VersionInfo};
 use proto::temporal::api::workflowservice::v1 as public;
 use proto::temporal::api::workflowservice::v1::get_system_info_response::Capabilities;
 
 use super::Frontend;
 use super::call::Call;
-use super::validate::search_attributes;
 use crate::errors::ServiceError;
 use crate::version;
 
@@ -70,16 +67,6 @@ pub(super) async fn cluster_info(
         initial_failover_version: cluster.initial_failover_version,
         failover_version_increment: cluster.failover_version_increment,
     })
-}
-
-pub(super) async fn search_attributes(
-    _frontend: &Frontend,
-    _call: Call<public::GetSearchAttributesRequest>,
-) -> Result<public::GetSearchAttributesResponse, ServiceError> {
-    let known =
-        search_attributes::SYSTEM.iter().chain(&search_attributes::PREDEFINED).chain(&search_attributes::SET_BY_SERVER);
-    let keys: HashMap<String, i32> = known.map(|(name, kind)| ((*name).to_owned(), i32::from(*kind))).collect();
-    Ok(public::GetSearchAttributesResponse { keys })
 }
 
 /// Workers send these whether or not anybody listens. Nobody does yet, and a namespace says so among its capabilities.

@@ -12,7 +12,6 @@ use super::call::{Call, Deadline, patiently};
 use super::validate::invalid;
 use crate::cluster::peers::{ListPage, ListRequest};
 use crate::errors::ServiceError;
-use crate::search_attributes::custom::CustomAttributes;
 
 const PAGE_MAX: i32 = 1000;
 /// Of what is archived.
@@ -111,9 +110,8 @@ pub(super) async fn count(
     call: Call<public::CountWorkflowExecutionsRequest>,
 ) -> Result<public::CountWorkflowExecutionsResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
-    let custom = CustomAttributes::default();
     patiently(&frontend.env, call.deadline, || async {
-        frontend.peers.visibility()?.count(namespace.id, &custom, &call.request.query).await
+        frontend.peers.visibility()?.count(namespace.id, &namespace.custom_attributes, &call.request.query).await
     })
     .await
 }
@@ -132,7 +130,7 @@ impl Asked {
         let page_size = if self.page_size <= 0 { PAGE_MAX } else { self.page_size.min(PAGE_MAX) };
         let request = ListRequest {
             namespace_id: namespace.id,
-            custom: CustomAttributes::default(),
+            custom: namespace.custom_attributes.clone(),
             query: self.query,
             page_size: usize::try_from(page_size).expect("it is positive"),
             token: self.next_page_token,

@@ -19,6 +19,7 @@ mod list;
 mod describe;
 mod namespace;
 mod cluster;
+mod search_attributes;
 mod operator;
 mod admin;
 pub(crate) mod validate;
@@ -26,5 +27,4 @@ mod guard;
 
 pub use admin::Admin;
 pub use guard::Guarded;
-pub use operator::Operator;
 pub use service::Frontend;

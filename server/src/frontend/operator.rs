@@ -1,30 +1,34 @@
-//! The operator's service. What is not built answers so by name.
+//! The operator's service: one line from each RPC to the function that answers it. What is not built answers so by name.
 
-use std::collections::HashMap;
-
-use proto::temporal::api::operatorservice::v1 as public;
 use proto::temporal::api::operatorservice::v1::operator_service_server::OperatorService;
+use proto::temporal::api::operatorservice::v1::*;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::call::answer;
-use super::validate::search_attributes;
+use super::{Frontend, search_attributes};
 
-#[derive(Debug, Clone, Copy)]
-pub struct Operator;
+type Answer<T> = Result<Response<T>, Status>;
 
 #[async_trait]
-impl OperatorService for Operator {
+impl OperatorService for Frontend {
+    async fn add_search_attributes(
+        &self,
+        request: Request<AddSearchAttributesRequest>,
+    ) -> Answer<AddSearchAttributesResponse> {
+        answer("AddSearchAttributes", search_attributes::add(self, request.into())).await
+    }
+
+    async fn remove_search_attributes(
+        &self,
+        request: Request<RemoveSearchAttributesRequest>,
+    ) -> Answer<RemoveSearchAttributesResponse> {
+        answer("RemoveSearchAttributes", search_attributes::remove(self, request.into())).await
+    }
+
     async fn list_search_attributes(
         &self,
-        _request: Request<public::ListSearchAttributesRequest>,
-    ) -> Result<Response<public::ListSearchAttributesResponse>, Status> {
-        let types = |attributes: &[(&str, _)]| -> HashMap<String, i32> {
-            attributes.iter().map(|(name, kind)| ((*name).to_owned(), i32::from(*kind))).collect()
-        };
-        let mut system_attributes = types(&search_attributes::SYSTEM);
-        system_attributes.extend(types(&search_attributes::PREDEFINED));
-        system_attributes.extend(types(&search_attributes::SET_BY_SERVER));
-        let known = public::ListSearchAttributesResponse { system_attributes, ..Default::default() };
-        answer("ListSearchAttributes", async { Ok(known) }).await
+        request: Request<ListSearchAttributesRequest>,
+    ) -> Answer<ListSearchAttributesResponse> {
+        answer("ListSearchAttributes", search_attributes::list(self, request.into())).await
     }
 }

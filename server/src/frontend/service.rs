@@ -11,7 +11,7 @@ use super::call::answer;
 use super::polls::OutstandingPolls;
 use super::{
     activity_operations, cluster, describe, history, list, namespace, pause, poll, query, respond, respond_by_id,
-    signal, start, update,
+    search_attributes, signal, start, update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -375,7 +375,7 @@ impl WorkflowService for Frontend {
         &self,
         request: Request<GetSearchAttributesRequest>,
     ) -> Answer<GetSearchAttributesResponse> {
-        answer("GetSearchAttributes", cluster::search_attributes(self, request.into())).await
+        answer("GetSearchAttributes", search_attributes::get(self, request.into())).await
     }
 
     async fn record_worker_heartbeat(

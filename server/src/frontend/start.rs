@@ -13,7 +13,7 @@ pub(super) async fn start(
     call: Call<public::StartWorkflowExecutionRequest>,
 ) -> Result<public::StartWorkflowExecutionResponse, ServiceError> {
     let namespace = frontend.enter_to_start(&call.request.namespace).await?;
-    let checked = validate::start::start(call.request, || frontend.new_id())?;
+    let checked = validate::start::start(call.request, namespace.search_attributes(), || frontend.new_id())?;
     let ask = request::StartWorkflowExecutionRequest {
         namespace_id: namespace.id.to_string(),
         request: Some(checked),
@@ -30,7 +30,8 @@ pub(super) async fn signal_with_start(
     call: Call<public::SignalWithStartWorkflowExecutionRequest>,
 ) -> Result<public::SignalWithStartWorkflowExecutionResponse, ServiceError> {
     let namespace = frontend.enter_to_start(&call.request.namespace).await?;
-    let checked = validate::start::signal_with_start(call.request, || frontend.new_id())?;
+    let checked =
+        validate::start::signal_with_start(call.request, namespace.search_attributes(), || frontend.new_id())?;
     let ask = request::SignalWithStartWorkflowExecutionRequest {
         namespace_id: namespace.id.to_string(),
         request: Some(checked),

@@ -30,7 +30,7 @@ pub(super) async fn with_start(
     call: Call<public::ExecuteMultiOperationRequest>,
 ) -> Result<public::ExecuteMultiOperationResponse, ServiceError> {
     let namespace = frontend.enter_to_start(&call.request.namespace).await?;
-    let checked = validate::update::with_start(call.request, || frontend.new_id())?;
+    let checked = validate::update::with_start(call.request, namespace.search_attributes(), || frontend.new_id())?;
     let ask = request::ExecuteMultiOperationRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     let executed = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.execute_multi_operation(ask.clone()).await

@@ -25,6 +25,7 @@ mod activity_operations;
 mod options;
 mod field_mask;
 mod children;
+mod search_attributes;
 mod reading;
 mod describe;
 mod listing;

@@ -130,9 +130,10 @@ impl Shard {
         &self,
         key: &ExecutionKey,
         task: workflow::TaskRef,
-        request: public::RespondWorkflowTaskCompletedRequest,
+        mut request: public::RespondWorkflowTaskCompletedRequest,
     ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
         let namespaces = self.known_namespaces(key.namespace_id, &request.commands).await?;
+        let refused_search_attributes = self.admit_search_attributes(key.namespace_id, &mut request.commands).await?;
         #[expect(deprecated, reason = "older workers still tell their version this way")]
         let binary_checksum = request.binary_checksum;
         let is_bad_binary = !binary_checksum.is_empty() && {
@@ -160,6 +161,7 @@ impl Shard {
             request_id: REQUEST_OF_COMPLETION.to_owned(),
             eager_request_id: self.env.new_uuid(),
             namespaces,
+            refused_search_attributes,
         };
         let slot = self.slots.run(key);
         let answering = slot.queries.answering(&self.waiters, key);

@@ -14,7 +14,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::StartError;
-use crate::frontend::{Admin, Frontend, Guarded, Operator};
+use crate::frontend::{Admin, Frontend, Guarded};
 
 /// Under these names load balancers and SDKs ask after our health; the empty one is the whole server.
 pub(super) const HEALTH_NAMES: [&str; 3] =
@@ -46,10 +46,10 @@ pub(super) async fn router(frontend: Frontend) -> (HealthReporter, Router) {
         health.set_service_status(service, ServingStatus::Serving).await;
     }
     let admin_service = AdminServiceServer::new(Admin(frontend.clone()));
-    let workflow_service = WorkflowServiceServer::new(frontend)
+    let workflow_service = WorkflowServiceServer::new(frontend.clone())
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .accept_compressed(CompressionEncoding::Gzip);
-    let operator_service = OperatorServiceServer::new(Operator)
+    let operator_service = OperatorServiceServer::new(frontend)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .accept_compressed(CompressionEncoding::Gzip);
     let reflection =

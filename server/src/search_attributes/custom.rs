@@ -1,6 +1,6 @@
 //! The search attributes that a namespace defines for itself, and how any name is resolved in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use persistence::stores::visibility::value::ValueType;
 
@@ -14,6 +14,22 @@ pub struct CustomAttributes(BTreeMap<String, ValueType>);
 const SCHEDULE_ID: &str = "ScheduleId";
 
 impl CustomAttributes {
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// From what the record of a namespace says: the place of each attribute, as the API shows it, and its name. A place is
+    /// named by type and number (`Keyword01`); numbers go as high as need be.
+    #[must_use]
+    pub fn of_aliases(aliases: &HashMap<String, String>) -> Self {
+        let typed = aliases.iter().filter_map(|(place, name)| {
+            let value_type = ValueType::from_name(place.trim_end_matches(|c: char| c.is_ascii_digit()))?;
+            Some((name.clone(), value_type))
+        });
+        Self(typed.collect())
+    }
+
     #[must_use]
     pub fn value_type(&self, name: &str) -> Option<ValueType> {
         self.0.get(name).copied()
@@ -41,7 +57,39 @@ impl CustomAttributes {
     }
 }
 
-fn of_server(name: &str) -> Option<Attribute> {
+/// The places and names with these attributes added, if that changes anything. One that is there already stays as it is,
+/// of whatever type.
+#[must_use]
+pub fn with_added<'a>(
+    aliases: &HashMap<String, String>,
+    attributes: impl IntoIterator<Item = (&'a str, ValueType)>,
+) -> Option<HashMap<String, String>> {
+    let mut changed = aliases.clone();
+    for (name, value_type) in attributes {
+        if !changed.values().any(|known| known == name) {
+            changed.insert(free_place(&changed, value_type), name.to_owned());
+        }
+    }
+    (changed != *aliases).then_some(changed)
+}
+
+/// The first place that is free for an attribute of this type.
+fn free_place(aliases: &HashMap<String, String>, value_type: ValueType) -> String {
+    let places = (1..).map(|number| format!("{}{number:02}", value_type.name()));
+    let mut free = places.filter(|place| !aliases.contains_key(place));
+    free.next().expect("there are more numbers than attributes")
+}
+
+/// Whether users may not define an attribute of this name.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    const NEVER_NAMES: [&str; 4] = ["NamespaceId", "MemoEncoding", "Memo", "VisibilityTaskKey"];
+    of_server(name).is_some() || NEVER_NAMES.contains(&name) || name.starts_with(RESERVED_PREFIX)
+}
+
+/// The attribute that the server itself knows by exactly this name.
+#[must_use]
+pub fn of_server(name: &str) -> Option<Attribute> {
     let system = SystemAttribute::from_name(name).map(Attribute::System);
     let predefined = || {
         let Predefined { name, value_type, .. } = Predefined::from_name(name)?;
@@ -55,3 +103,6 @@ impl FromIterator<(String, ValueType)> for CustomAttributes {
         Self(attributes.into_iter().collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,5 +2,6 @@
 
 pub mod attribute;
 pub mod custom;
-pub mod datetime;
 pub mod payload;
+pub mod check;
+pub mod datetime;

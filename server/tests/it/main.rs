@@ -17,5 +17,6 @@ mod task_failures;
 mod history_polls;
 mod reset;
 mod pause;
+mod search_attributes;
 mod simulation;
 mod updates;

@@ -17,6 +17,7 @@ mod eager;
 mod external;
 mod next_run;
 mod properties;
+mod search_attributes;
 mod options;
 mod pause;
 mod replay;

@@ -12,12 +12,12 @@ use workflow::Reply;
 
 use crate::run::{Run, marker, plain_start};
 
-fn value(encoding: &'static str, data: &'static str) -> Payload {
+pub(crate) fn value(encoding: &'static str, data: &'static str) -> Payload {
     let metadata = HashMap::from([("encoding".to_owned(), encoding.into())]);
     Payload { metadata, data: data.into(), ..Default::default() }
 }
 
-fn upsert(fields: Vec<(&str, Payload)>) -> Command {
+pub(crate) fn upsert(fields: Vec<(&str, Payload)>) -> Command {
     let indexed_fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let attributes = UpsertWorkflowSearchAttributesCommandAttributes {
         search_attributes: Some(SearchAttributes { indexed_fields }),

@@ -376,6 +376,7 @@ impl Run {
             request_id: "again".to_owned(),
             eager_request_id: Uuid::from_u128(0xea6e7),
             namespaces: namespaces(),
+            refused_search_attributes: BTreeMap::new(),
         }
     }
 

@@ -16,8 +16,8 @@ use uuid::Uuid;
 use workflow::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, EventId, FailActivity,
     FailWorkflowTask, Heartbeat, Input, Jitter, Join, Limits, OptionsChange, PauseActivity, PauseRequest,
-    RequestCancel, ResetActivity, RunId, StartActivity, StartWorkflowTask, Task, TaskRef, Terminate, TimerTask,
-    UnpauseActivity, UpdateActivity, UpdateOptions, WorkflowTask,
+    RefusedSearchAttributes, RequestCancel, ResetActivity, RunId, StartActivity, StartWorkflowTask, Task, TaskRef,
+    Terminate, TimerTask, UnpauseActivity, UpdateActivity, UpdateOptions, WorkflowTask,
 };
 
 use crate::answers::{acceptance, protocol_message, rejection, response, update_request};
@@ -281,6 +281,10 @@ fn complete_task(random: &mut SmallRng, run: &Run) -> Input {
         request_id: "again".to_owned(),
         eager_request_id: uuid::Uuid::from_u128(random.random()),
         namespaces: namespaces(),
+        refused_search_attributes: (0..n_commands)
+            .filter(|_| chance(random, 20))
+            .map(|place| (place, RefusedSearchAttributes::Wrong("not defined".to_owned())))
+            .collect(),
     }))
 }
 

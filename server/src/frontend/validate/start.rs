@@ -13,9 +13,11 @@ use super::{
     task_queue,
 };
 use crate::errors::ServiceError;
+use crate::search_attributes::check::Defined;
 
 pub(crate) fn start(
     mut request: public::StartWorkflowExecutionRequest,
+    defined: Defined<'_>,
     generate_id: impl FnOnce() -> String,
 ) -> Result<public::StartWorkflowExecutionRequest, ServiceError> {
     let (reuse, conflict) = id_policies(
@@ -43,7 +45,7 @@ pub(crate) fn start(
     request_id(&mut request.request_id, generate_id)?;
     compatible_policies(reuse, conflict)?;
     on_conflict(request.on_conflict_options.as_ref())?;
-    search_attributes::check(request.search_attributes.as_ref())?;
+    search_attributes::admit(request.search_attributes.as_mut(), defined)?;
     priority(request.priority.as_ref())?;
     callbacks::check(&mut request.completion_callbacks)?;
     // What a callback links to already need not be linked to once more.
@@ -63,6 +65,7 @@ pub(crate) fn start(
 
 pub(crate) fn signal_with_start(
     mut request: public::SignalWithStartWorkflowExecutionRequest,
+    defined: Defined<'_>,
     generate_id: impl FnOnce() -> String,
 ) -> Result<public::SignalWithStartWorkflowExecutionRequest, ServiceError> {
     cron_schedule(&request.cron_schedule)?;
@@ -92,7 +95,7 @@ pub(crate) fn signal_with_start(
     let (reuse, conflict) = id_policies(policies, WorkflowIdConflictPolicy::UseExisting);
     request.set_workflow_id_reuse_policy(reuse);
     request.set_workflow_id_conflict_policy(conflict);
-    search_attributes::check(request.search_attributes.as_ref())?;
+    search_attributes::admit(request.search_attributes.as_mut(), defined)?;
     priority(request.priority.as_ref())?;
     links::check(&request.links)?;
     not_built(&[("VersioningOverride", request.versioning_override.is_some())])?;

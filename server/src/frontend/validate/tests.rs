@@ -10,6 +10,14 @@ use proto::temporal::api::enums::v1::{TaskQueueKind, WorkflowIdConflictPolicy, W
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 
 use super::*;
+use crate::search_attributes::check::Defined;
+use crate::search_attributes::custom::CustomAttributes;
+
+/// A namespace without search attributes of its own.
+fn undefined() -> Defined<'static> {
+    static NONE: CustomAttributes = CustomAttributes::none();
+    Defined { namespace: "default", custom: &NONE }
+}
 
 fn long() -> String {
     "x".repeat(ID_BYTES_MAX + 1)
@@ -73,7 +81,7 @@ fn check<R: Clone>(proper: &R, validate: impl Fn(R) -> Result<R, ServiceError>, 
 fn a_start_is_refused_in_the_words_of_the_reference() {
     check(
         &proper_start(),
-        |request| start::start(request, || "generated".into()),
+        |request| start::start(request, undefined(), || "generated".into()),
         &[
             ("WorkflowId is not set on request.", &|r| r.workflow_id.clear()),
             ("WorkflowId exceeds maximum allowed length (1001/1000)", &|r| r.workflow_id = long()),
@@ -118,7 +126,7 @@ fn callback(url: &str) -> Callback {
 fn what_comes_with_a_start_is_refused_in_the_words_of_the_reference() {
     check(
         &proper_start(),
-        |request| start::start(request, || "generated".into()),
+        |request| start::start(request, undefined(), || "generated".into()),
         &[
             ("RequestId length exceeds limit.", &|r| r.request_id = long()),
             (
@@ -180,7 +188,7 @@ fn what_comes_with_a_start_is_refused_in_the_words_of_the_reference() {
 fn a_signal_with_start_is_refused_in_the_words_of_the_reference() {
     check(
         &proper_signal_with_start(),
-        |request| start::signal_with_start(request, || "generated".into()),
+        |request| start::signal_with_start(request, undefined(), || "generated".into()),
         &[
             ("WorkflowId is not set on request.", &|r| r.workflow_id.clear()),
             ("signal not set", &|r| r.signal_name.clear()),
@@ -209,7 +217,7 @@ fn a_retry_policy_is_refused_in_the_words_of_the_reference() {
     };
     check(
         &proper_start(),
-        |request| start::start(request, || "generated".into()),
+        |request| start::start(request, undefined(), || "generated".into()),
         &[
             (
                 "invalid InitialInterval set on retry policy: negative duration",
@@ -248,7 +256,7 @@ fn a_retry_policy_is_refused_in_the_words_of_the_reference() {
 fn a_policy_without_retries_is_not_looked_into() {
     let policy = RetryPolicy { maximum_attempts: 1, backoff_coefficient: -3.0, ..RetryPolicy::default() };
     let request = public::StartWorkflowExecutionRequest { retry_policy: Some(policy), ..proper_start() };
-    assert!(start::start(request, || "generated".into()).is_ok());
+    assert!(start::start(request, undefined(), || "generated".into()).is_ok());
 }
 
 #[test]
@@ -261,7 +269,7 @@ fn a_start_gets_its_defaults() {
         workflow_run_timeout: seconds(i64::MAX),
         ..proper_start()
     };
-    let checked = start::start(request, || "generated".into()).unwrap();
+    let checked = start::start(request, undefined(), || "generated".into()).unwrap();
     assert_eq!(checked.request_id, "generated");
     assert_eq!(checked.workflow_id_reuse_policy(), WorkflowIdReusePolicy::AllowDuplicate);
     assert_eq!(checked.workflow_id_conflict_policy(), WorkflowIdConflictPolicy::Fail);
@@ -271,7 +279,7 @@ fn a_start_gets_its_defaults() {
     assert_eq!(policy.maximum_interval, seconds(3));
     assert!((policy.backoff_coefficient - 2.0).abs() < f64::EPSILON);
 
-    let checked = start::signal_with_start(proper_signal_with_start(), || "generated".into()).unwrap();
+    let checked = start::signal_with_start(proper_signal_with_start(), undefined(), || "generated".into()).unwrap();
     assert_eq!(checked.workflow_id_conflict_policy(), WorkflowIdConflictPolicy::UseExisting);
 }
 
@@ -279,25 +287,29 @@ fn a_start_gets_its_defaults() {
 fn the_old_terminate_policy_becomes_a_conflict_policy() {
     let mut request = proper_start();
     request.set_workflow_id_reuse_policy(WorkflowIdReusePolicy::TerminateIfRunning);
-    let checked = start::start(request, || "generated".into()).unwrap();
+    let checked = start::start(request, undefined(), || "generated".into()).unwrap();
     assert_eq!(checked.workflow_id_reuse_policy(), WorkflowIdReusePolicy::AllowDuplicate);
     assert_eq!(checked.workflow_id_conflict_policy(), WorkflowIdConflictPolicy::TerminateExisting);
 }
 
 #[test]
 fn search_attributes_are_those_that_are_defined() {
-    let attribute = |name: &str, bytes: usize| SearchAttributes {
-        indexed_fields: [(name.to_owned(), Payload { data: vec![0; bytes].into(), ..Payload::default() })].into(),
+    let attribute = |name: &str, bytes: usize| {
+        let metadata = [("encoding".to_owned(), "json/plain".into())].into();
+        let data = format!("[\"{}\"]", "x".repeat(bytes)).into();
+        SearchAttributes {
+            indexed_fields: [(name.to_owned(), Payload { metadata, data, ..Payload::default() })].into(),
+        }
     };
     let cases = [
         ("TemporalChangeVersion", 10, None),
         ("WorkflowId", 10, Some("WorkflowId attribute can't be set in SearchAttributes")),
-        ("TemporalWorkerDeployment", 10, Some("TemporalWorkerDeployment attribute can't be set in SearchAttributes")),
-        ("Customer", 10, Some("search attribute Customer is not defined")),
-        ("BuildIds", 2049, Some("search attribute BuildIds value size 2049 exceeds size limit 2048")),
+        ("Customer", 10, Some("Namespace default has no mapping defined for search attribute Customer")),
+        ("BuildIds", 2045, Some("search attribute BuildIds value size 2049 exceeds size limit 2048")),
     ];
     for (name, bytes, expect) in cases {
-        let told = search_attributes::check(Some(&attribute(name, bytes))).err().map(|error| error.to_string());
+        let mut given = attribute(name, bytes);
+        let told = search_attributes::admit(Some(&mut given), undefined()).err().map(|error| error.to_string());
         assert_eq!(told.as_deref(), expect, "{name}");
     }
 }

@@ -6,6 +6,7 @@ use proto::temporal::api::workflowservice::v1::execute_multi_operation_request::
 
 use super::{ID_BYTES_MAX, execution, invalid, links, proper_run_id, run_id, start};
 use crate::errors::ServiceError;
+use crate::search_attributes::check::Defined;
 
 pub(crate) fn update(
     mut request: public::UpdateWorkflowExecutionRequest,
@@ -61,6 +62,7 @@ pub(crate) fn poll(
 /// A start and an update, each as if it came alone, for one workflow. What is wrong with either is told of both.
 pub(crate) fn with_start(
     mut request: public::ExecuteMultiOperationRequest,
+    defined: Defined<'_>,
     generate_id: impl Fn() -> String,
 ) -> Result<public::ExecuteMultiOperationRequest, ServiceError> {
     let not_both = || invalid("Operations have to be exactly [Start, Update].");
@@ -70,7 +72,7 @@ pub(crate) fn with_start(
     else {
         return Err(not_both());
     };
-    let started = start_of(&request.namespace, start, &generate_id);
+    let started = start_of(defined, start, &generate_id);
     let updated = update_of(&request.namespace, update, &generate_id);
     match (started, updated) {
         (Ok(started), Ok(updated)) if started == updated => Ok(request),
@@ -83,11 +85,11 @@ pub(crate) fn with_start(
 
 /// The workflow id, if all is well.
 fn start_of(
-    namespace: &str,
+    defined: Defined<'_>,
     request: &mut public::StartWorkflowExecutionRequest,
     generate_id: impl FnOnce() -> String,
 ) -> Result<String, ServiceError> {
-    is_same_namespace(namespace, &mut request.namespace)?;
+    is_same_namespace(defined.namespace, &mut request.namespace)?;
     if !request.cron_schedule.is_empty() {
         return Err(invalid("CronSchedule is not allowed."));
     }
@@ -97,7 +99,7 @@ fn start_of(
     if request.workflow_start_delay.is_some_and(|delay| delay.seconds > 0 || delay.nanos > 0) {
         return Err(invalid("WorkflowStartDelay is not supported."));
     }
-    *request = start::start(std::mem::take(request), generate_id)?;
+    *request = start::start(std::mem::take(request), defined, generate_id)?;
     Ok(request.workflow_id.clone())
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proto::temporal::api::enums::v1::IndexedValueType;
-use proto::temporal::api::operatorservice::v1::{AddSearchAttributesRequest, ListSearchAttributesRequest};
+use proto::temporal::api::operatorservice::v1::{ListClustersRequest, ListSearchAttributesRequest};
 use proto::temporal::api::workflowservice::v1 as public;
 use server::env::Env;
 use server::node::{Node, StartError};
@@ -109,7 +109,11 @@ async fn system_search_attributes_are_known() {
     let given = a_node().await;
     let keys = given.client().get_search_attributes(public::GetSearchAttributesRequest {}).await.unwrap().into_inner();
     assert_eq!(keys.keys.get("StartTime"), Some(&IndexedValueType::Datetime.into()));
-    let listed = given.operator().list_search_attributes(ListSearchAttributesRequest::default()).await.unwrap();
+    let listed = given
+        .operator()
+        .list_search_attributes(ListSearchAttributesRequest { namespace: NAMESPACE.into() })
+        .await
+        .unwrap();
     assert_eq!(listed.into_inner().system_attributes, keys.keys);
     given.stop().await;
 }
@@ -119,8 +123,8 @@ async fn what_is_not_built_says_so_by_name() {
     let given = a_node().await;
     let answer = given.client().create_schedule(public::CreateScheduleRequest::default()).await;
     refused(answer, Code::Unimplemented, "CreateSchedule is not built yet");
-    let answer = given.operator().add_search_attributes(AddSearchAttributesRequest::default()).await;
-    refused(answer, Code::Unimplemented, "AddSearchAttributes is not built yet");
+    let answer = given.operator().list_clusters(ListClustersRequest::default()).await;
+    refused(answer, Code::Unimplemented, "ListClusters is not built yet");
     given.stop().await;
 }
 
