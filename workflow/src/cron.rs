@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use crate::civil::Zone;
 use crate::time::Timestamp;
 
 mod calendar;
 
-use self::calendar::{Calendar, Days, NANOS_PER_SECOND, Zone};
+use self::calendar::{Calendar, Days, NANOS_PER_SECOND};
 
 /// When a workflow runs again.
 #[derive(Debug, Clone, PartialEq, Eq)]

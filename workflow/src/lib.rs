@@ -5,6 +5,7 @@
 
 mod ids;
 mod time;
+pub mod civil;
 mod items;
 mod request_ids;
 mod state;

@@ -1,6 +1,7 @@
 //! Moments as queries and payloads write them: RFC 3339, to the nanosecond.
 
 use workflow::Timestamp;
+use workflow::civil::days_since_epoch;
 
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
@@ -43,13 +44,7 @@ fn days(date: &str) -> Option<i64> {
     if parts.next().is_some() || !(1..=length).contains(&day) {
         return None;
     }
-    // Counted in years that begin in March, so that the leap day is the last of a year.
-    let march_year = if month <= 2 { year - 1 } else { year };
-    let march_month = (month + 9) % 12;
-    let day_of_year = (153 * march_month + 2) / 5 + day - 1;
-    let leap_days = march_year.div_euclid(4) - march_year.div_euclid(100) + march_year.div_euclid(400);
-    const MARCH_0000_TO_EPOCH: i64 = 719_468;
-    Some(march_year * 365 + leap_days + day_of_year - MARCH_0000_TO_EPOCH)
+    Some(days_since_epoch(year, month, day))
 }
 
 fn second_of_day(clock: &str) -> Option<i64> {

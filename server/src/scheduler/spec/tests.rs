@@ -1,0 +1,5 @@
+//! Specifications: how they are written, when they act, and that an independent library agrees.
+
+mod agreement;
+mod texts;
+mod times;
