@@ -28,6 +28,7 @@ pub struct Config {
     pub store: StoreConfig,
     pub history: HistoryConfig,
     pub matching: MatchingConfig,
+    pub metrics: MetricsConfig,
     pub log: LogConfig,
 }
 
@@ -106,6 +107,13 @@ pub struct EmbeddedConfig {
     pub fsync: bool,
     /// Blocks of tables kept in memory, in bytes; taken as they are read.
     pub cache_bytes: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// Where Prometheus reads `/metrics`; nowhere if it is left out. Port 0 takes any free one.
+    pub address: Option<SocketAddr>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

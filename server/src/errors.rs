@@ -141,6 +141,52 @@ impl ServiceError {
         matches!(self, Self::Internal(_) | Self::DataLoss(_)).then(|| hash(&self.to_string()))
     }
 
+    /// It says nothing against the server: the caller's own doing, or the namespace's.
+    #[must_use]
+    pub fn is_expected(&self) -> bool {
+        if let Self::ResourceExhausted { scope, .. } = self {
+            return *scope == ResourceExhaustedScope::Namespace;
+        }
+        let is_callers = matches!(
+            self.code(),
+            Code::InvalidArgument
+                | Code::NotFound
+                | Code::AlreadyExists
+                | Code::PermissionDenied
+                | Code::FailedPrecondition
+        );
+        is_callers || *self == Self::StickyWorkerUnavailable
+    }
+
+    /// As metrics name it.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::InvalidArgument(_) => "InvalidArgument",
+            Self::NotFound(_) => "NotFound",
+            Self::NamespaceNotFound { .. } => "NamespaceNotFound",
+            Self::NamespaceAlreadyExists { .. } => "NamespaceAlreadyExists",
+            Self::NamespaceInvalidState { .. } => "NamespaceInvalidState",
+            Self::AlreadyStarted { .. } => "WorkflowExecutionAlreadyStarted",
+            Self::ResourceExhausted { .. } => "ResourceExhausted",
+            Self::PermissionDenied { .. } => "PermissionDenied",
+            Self::FailedPrecondition(_) => "FailedPrecondition",
+            Self::WorkflowNotReady(_) => "WorkflowNotReady",
+            Self::QueryFailed { .. } => "QueryFailed",
+            Self::TaskAlreadyStarted(_) => "TaskAlreadyStarted",
+            Self::StickyWorkerUnavailable => "StickyWorkerUnavailable",
+            Self::ShardOwnershipLost(_) => "ShardOwnershipLost",
+            Self::Unavailable(_) => "Unavailable",
+            Self::DeadlineExceeded(_) => "DeadlineExceeded",
+            Self::Aborted(_) => "Aborted",
+            Self::Operations(_) => "MultiOperationExecution",
+            Self::OperationAborted => "MultiOperationAborted",
+            Self::Unimplemented(_) => "Unimplemented",
+            Self::Internal(_) => "Internal",
+            Self::DataLoss(_) => "DataLoss",
+        }
+    }
+
     fn code(&self) -> Code {
         match self {
             Self::InvalidArgument(_) | Self::QueryFailed { .. } => Code::InvalidArgument,
@@ -340,7 +386,7 @@ fn hash(message: &str) -> u32 {
 }
 
 /// `RPS_LIMIT` is `RpsLimit` to clients: the form that the reference prints.
-fn camel_case(name: &str, prefix: &str) -> String {
+pub(crate) fn camel_case(name: &str, prefix: &str) -> String {
     let words = name.strip_prefix(prefix).unwrap_or(name).split('_').filter(|word| !word.is_empty());
     words.map(|word| format!("{}{}", &word[..1], word[1..].to_ascii_lowercase())).collect()
 }

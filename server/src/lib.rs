@@ -12,6 +12,7 @@ pub mod cluster;
 pub mod frontend;
 pub mod history;
 pub mod matching;
+mod metrics;
 pub mod visibility;
 pub mod scheduler;
 pub mod telemetry;

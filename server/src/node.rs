@@ -22,6 +22,7 @@ use crate::config::{Config, ConfigError, EngineKind};
 use crate::env::Env;
 use crate::errors::ServiceError;
 use crate::frontend::Frontend;
+use crate::metrics::endpoint::Endpoint;
 use crate::namespaces::NamespaceRegistry;
 use crate::{history, matching, visibility};
 
@@ -34,13 +35,15 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// A node that runs.
 pub struct Node {
     address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
     counts: Arc<Counts>,
     frontend: Frontend,
     health: HealthReporter,
     services: Services,
     stop: watch::Sender<bool>,
     serving: JoinSet<Result<(), String>>,
-    heartbeat: JoinSet<()>,
+    /// What goes on until the node stops: its heartbeat, and its metrics.
+    background: JoinSet<()>,
 }
 
 struct Services {
@@ -75,6 +78,13 @@ impl Node {
         let incoming = serving::bind(config.frontend.listen)?;
         let address =
             incoming.local_addr().map_err(|error| StartError::Listen { address: config.frontend.listen, error })?;
+        let metrics = match config.metrics.address {
+            Some(address) => {
+                let bound = Endpoint::bind(address).await;
+                Some(bound.map_err(|error| StartError::Listen { address, error })?)
+            }
+            None => None,
+        };
         let opened = engine::open(&config.store, &env).await?;
         let (engine, counts) = Counted::new(opened.engine);
         let stores = Stores::new(engine);
@@ -97,15 +107,25 @@ impl Node {
         let (health, router) = serving::router(frontend.clone()).await;
         let mut serving = JoinSet::new();
         serving.spawn(serving::serve(router, incoming, stopped.clone()));
-        let mut heartbeat = JoinSet::new();
-        heartbeat.spawn(Heartbeat::new(stores.cluster, env, &cluster, address.to_string()).run(stopped));
-        Ok(Self { address, counts, frontend, health, services, stop, serving, heartbeat })
+        let mut background = JoinSet::new();
+        let metrics_address = metrics.as_ref().map(Endpoint::address);
+        if let Some(metrics) = metrics {
+            background.spawn(metrics.serve(stopped.clone()));
+        }
+        background.spawn(Heartbeat::new(stores.cluster, env, &cluster, address.to_string()).run(stopped));
+        Ok(Self { address, metrics_address, counts, frontend, health, services, stop, serving, background })
     }
 
     /// Where the gRPC API is served.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the metrics are served, if they are.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
     }
 
     /// What was sent to the store since the start.
@@ -140,7 +160,7 @@ impl Node {
         self.services.matching.shutdown().await;
         self.services.visibility.shutdown().await;
         self.services.peers.clear();
-        while self.heartbeat.join_next().await.is_some() {}
+        while self.background.join_next().await.is_some() {}
         // The store closes with the last service that holds it, when this is dropped.
     }
 }

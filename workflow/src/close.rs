@@ -6,6 +6,7 @@ use proto::temporal::api::command::v1::{
     CancelWorkflowExecutionCommandAttributes, CompleteWorkflowExecutionCommandAttributes,
     ContinueAsNewWorkflowExecutionCommandAttributes, FailWorkflowExecutionCommandAttributes,
 };
+use proto::temporal::api::common::v1::Payloads;
 use proto::temporal::api::enums::v1::{RetryState, TimeoutType, WorkflowTaskFailedCause};
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{
@@ -17,7 +18,7 @@ use proto::temporal::api::history::v1::{
 use uuid::Uuid;
 
 use crate::activity_attempt::timeout_failure;
-use crate::commands::{BadCommand, Completion, check_size};
+use crate::commands::{BadCommand, Completion, check_search_attributes, check_size};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, RunId};
 use crate::input::{RequestCancel, Sender, Terminate};
@@ -73,16 +74,16 @@ pub(crate) fn terminate(draft: &mut Draft, request: Terminate) -> Result<Outcome
 }
 
 /// The server gives up on a run.
-pub(crate) fn terminate_by_server(draft: &mut Draft, reason: String) {
+pub(crate) fn terminate_by_server(draft: &mut Draft, reason: String, details: Option<Payloads>) {
     let identity = SERVER_IDENTITY.to_owned();
     let (first_run_id, links, sender) = (None, Vec::new(), None);
-    record_terminated(draft, Terminate { reason, details: None, identity, first_run_id, links, sender });
+    record_terminated(draft, Terminate { reason, details, identity, first_run_id, links, sender });
 }
 
 /// Asks for the run to be deleted; one that is open is terminated first.
 pub(crate) fn delete(draft: &mut Draft) -> Outcome {
     if draft.state.is_running() {
-        terminate_by_server(draft, "Delete workflow execution".to_owned());
+        terminate_by_server(draft, "Delete workflow execution".to_owned(), None);
     }
     draft.transfer(TransferTask::Delete { version: draft.state.last_version() });
     Outcome::Changed(Reply::Done)
@@ -282,7 +283,7 @@ pub(crate) fn continue_as_new(
     check_size(draft, cause, command.input.as_ref(), oversized)?;
     let oversized = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
     check_size(draft, cause, command.memo.as_ref(), oversized)?;
-    search_attributes::check_size(draft, cause, command.search_attributes.as_ref())?;
+    check_search_attributes(draft, cause, command.search_attributes.as_ref())?;
     let what =
         Attributes::WorkflowExecutionContinuedAsNewEventAttributes(WorkflowExecutionContinuedAsNewEventAttributes {
             new_execution_run_id: draft.facts.new_run_id.to_string(),

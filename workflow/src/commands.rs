@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::command::v1::command::Attributes;
-use proto::temporal::api::common::v1::{Payload, Payloads};
+use proto::temporal::api::common::v1::{Payload, Payloads, SearchAttributes};
 use proto::temporal::api::enums::v1::{CommandType, TaskQueueKind, WorkflowTaskFailedCause};
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 
@@ -234,6 +234,29 @@ pub(crate) fn check_size(
     Ok(())
 }
 
+/// Refuses search attributes that are too large, each or all together.
+pub(crate) fn check_search_attributes(
+    draft: &Draft,
+    cause: WorkflowTaskFailedCause,
+    attributes: Option<&SearchAttributes>,
+) -> Result<(), BadCommand> {
+    let Some(attributes) = attributes else { return Ok(()) };
+    let limits = &draft.facts.limits;
+    let (of_value, of_all) = (limits.search_attribute_size, limits.search_attributes_size);
+    let too_large = |(_, value): &(&String, &Payload)| value.data.len() > of_value;
+    if let Some((name, value)) = attributes.indexed_fields.iter().filter(too_large).min_by_key(|(name, _)| *name) {
+        let size = value.data.len();
+        let reason = format!("search attribute {name} value size {size} exceeds size limit {of_value}");
+        return Err(BadCommand::fatal(cause, &reason));
+    }
+    let size = attributes.encoded_len();
+    if size > of_all {
+        let reason = format!("total size of search attributes {size} exceeds size limit {of_all}");
+        return Err(BadCommand::fatal(cause, &reason));
+    }
+    Ok(())
+}
+
 /// Refuses one more of what there may be only so many of.
 pub(crate) fn check_count(
     cause: WorkflowTaskFailedCause,
@@ -271,7 +294,8 @@ pub(crate) fn normalize_queue(
 
 /// A string as the SDKs' data converters write it.
 pub(crate) fn encode_string(text: &str) -> Payloads {
-    assert!(text.chars().all(|letter| letter.is_ascii_graphic() && letter != '"' && letter != '\\'), "plain text");
+    let is_plain = |letter: char| (letter.is_ascii_graphic() || letter == ' ') && letter != '"' && letter != '\\';
+    assert!(text.chars().all(is_plain), "plain text");
     let metadata = HashMap::from([("encoding".to_owned(), Bytes::from_static(b"json/plain"))]);
     let data = Bytes::from(format!("\"{text}\""));
     Payloads { payloads: vec![Payload { metadata, data, ..Default::default() }] }

@@ -1,13 +1,32 @@
 //! Pending items of a run, which know which of them were touched: only those are written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use crate::weight::Weigh;
 
 /// Items whose ids differ only in this many low bits lie in one chunk. A change copies the chunk and the list of chunks,
 /// not the whole: with thousands of items that is a hundred times less.
 const CHUNK_BITS: u32 = 6;
 
-type Chunk<V> = BTreeMap<i64, Arc<V>>;
+#[derive(Debug, Clone)]
+struct Chunk<V> {
+    items: BTreeMap<i64, Arc<V>>,
+    /// Of all its items, once somebody asked. Whoever changes an item takes it away.
+    bytes: OnceLock<usize>,
+}
+
+impl<V> Default for Chunk<V> {
+    fn default() -> Self {
+        Self { items: BTreeMap::new(), bytes: OnceLock::new() }
+    }
+}
+
+impl<V: PartialEq> PartialEq for Chunk<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
 
 /// An ordered map that is shared with the state it was cloned from, until one of the two changes it.
 ///
@@ -47,21 +66,19 @@ impl<V: Clone> Items<V> {
 
     #[must_use]
     pub fn get(&self, id: i64) -> Option<&V> {
-        self.chunks.get(&chunk_of(id))?.get(&id).map(AsRef::as_ref)
+        self.chunks.get(&chunk_of(id))?.items.get(&id).map(AsRef::as_ref)
     }
 
     pub fn get_mut(&mut self, id: i64) -> Option<&mut V> {
         // A look at what is not there must copy nothing.
         self.get(id)?;
         self.touched.insert(id);
-        let chunk = Arc::make_mut(&mut self.chunks).get_mut(&chunk_of(id))?;
-        Arc::make_mut(chunk).get_mut(&id).map(Arc::make_mut)
+        self.items_near(id).get_mut(&id).map(Arc::make_mut)
     }
 
     pub fn insert(&mut self, id: i64, item: V) -> Option<Arc<V>> {
         self.touched.insert(id);
-        let chunk = Arc::make_mut(&mut self.chunks).entry(chunk_of(id)).or_default();
-        let previous = Arc::make_mut(chunk).insert(id, Arc::new(item));
+        let previous = self.items_near(id).insert(id, Arc::new(item));
         self.len += usize::from(previous.is_none());
         previous
     }
@@ -69,18 +86,17 @@ impl<V: Clone> Items<V> {
     pub fn remove(&mut self, id: i64) -> Option<Arc<V>> {
         self.get(id)?;
         self.touched.insert(id);
-        let chunks = Arc::make_mut(&mut self.chunks);
-        let chunk = Arc::make_mut(chunks.get_mut(&chunk_of(id))?);
-        let removed = chunk.remove(&id);
-        if chunk.is_empty() {
-            chunks.remove(&chunk_of(id));
+        let items = self.items_near(id);
+        let removed = items.remove(&id);
+        if items.is_empty() {
+            Arc::make_mut(&mut self.chunks).remove(&chunk_of(id));
         }
         self.len -= usize::from(removed.is_some());
         removed
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &V)> {
-        self.chunks.values().flat_map(|chunk| chunk.iter().map(|(id, item)| (*id, item.as_ref())))
+        self.chunks.values().flat_map(|chunk| chunk.items.iter().map(|(id, item)| (*id, item.as_ref())))
     }
 
     #[must_use]
@@ -96,7 +112,25 @@ impl<V: Clone> Items<V> {
     /// What was touched since the last call: an item to write, or `None` for one to delete.
     pub fn take_touched(&mut self) -> Vec<(i64, Option<Arc<V>>)> {
         let touched = std::mem::take(&mut self.touched).into_iter();
-        touched.map(|id| (id, self.chunks.get(&chunk_of(id)).and_then(|chunk| chunk.get(&id)).cloned())).collect()
+        touched.map(|id| (id, self.chunks.get(&chunk_of(id)).and_then(|chunk| chunk.items.get(&id)).cloned())).collect()
+    }
+}
+
+impl<V: Clone> Items<V> {
+    /// The items that lie with this one, to be changed.
+    fn items_near(&mut self, id: i64) -> &mut BTreeMap<i64, Arc<V>> {
+        let chunk = Arc::make_mut(Arc::make_mut(&mut self.chunks).entry(chunk_of(id)).or_default());
+        chunk.bytes.take();
+        &mut chunk.items
+    }
+
+    /// What all of them take where they are stored. Only chunks that changed are weighed again.
+    pub(crate) fn bytes(&self) -> usize
+    where
+        V: Weigh,
+    {
+        let weigh = |chunk: &Chunk<V>| *chunk.bytes.get_or_init(|| chunk.items.values().map(|item| item.bytes()).sum());
+        self.chunks.values().map(|chunk| weigh(chunk)).sum()
     }
 }
 

@@ -8,6 +8,7 @@ mod time;
 pub mod civil;
 mod items;
 mod request_ids;
+mod weight;
 mod state;
 mod input;
 mod transition;

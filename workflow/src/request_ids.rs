@@ -70,6 +70,10 @@ impl RequestIds {
         self.ids.is_empty()
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.ids.bytes()
+    }
+
     /// What was touched since the last call.
     pub fn take_touched(&mut self) -> Vec<(i64, Option<Arc<String>>)> {
         self.ids.take_touched()

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::activity::Activity;
 use crate::child::Child;
+use crate::commands::encode_string;
 use crate::draft::Draft;
 use crate::external::ExternalRequest;
 use crate::ids::{EventId, RunId};
@@ -46,8 +47,14 @@ pub struct Facts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     pub blob_size: usize,
+    /// Of one value of a search attribute.
+    pub search_attribute_size: usize,
+    /// Of all search attributes together.
+    pub search_attributes_size: usize,
     pub history_size: i64,
     pub history_count: i64,
+    /// Of what is kept of a run besides its history.
+    pub mutable_state_size: usize,
     pub suggest_continue_as_new_size: i64,
     pub suggest_continue_as_new_count: i64,
     pub pending_activities: usize,
@@ -291,8 +298,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             blob_size: 2 * 1024 * 1024,
+            search_attribute_size: 2 * 1024,
+            search_attributes_size: 40 * 1024,
             history_size: 50 * 1024 * 1024,
             history_count: 50 * 1024,
+            mutable_state_size: 8 * 1024 * 1024,
             suggest_continue_as_new_size: 4 * 1024 * 1024,
             suggest_continue_as_new_count: 4 * 1024,
             pending_activities: 2000,
@@ -453,22 +463,27 @@ fn reset_sticky(draft: &mut Draft) -> Outcome {
     }
 }
 
-/// A run whose history would outgrow its limits is terminated instead.
+/// A run that outgrows its limits is terminated, in place of what was about to happen to it.
 fn within_limits(state: &ExecutionState, changed: Box<Transition>, facts: &Facts) -> Box<Transition> {
     let limits = &facts.limits;
-    let message = if changed.state.history_size > limits.history_size {
-        "Workflow history size exceeds limit."
-    } else if changed.state.last_event_id().0 > limits.history_count {
-        "Workflow history count exceeds limit."
-    } else if changed.state.history_size - state.history_size > limits.transaction_size {
-        "Transaction size exceeds limit."
-    } else {
-        return changed;
-    };
     if !changed.state.is_running() {
         return changed;
     }
+    let size = changed.state.history_size - state.history_size;
+    let (reason, details) = if state.history_size > limits.history_size {
+        ("Workflow history size exceeds limit.", None)
+    } else if changed.state.last_event_id().0 > limits.history_count {
+        ("Workflow history count exceeds limit.", None)
+    } else if changed.state.mutable_state_size() > limits.mutable_state_size {
+        ("Workflow mutable state size exceeds limit.", None)
+    } else if size > limits.transaction_size {
+        let details = format!("transaction size of {size} bytes exceeds limit of {} bytes", limits.transaction_size);
+        ("Transaction size exceeds limit.", Some(details))
+    } else {
+        return changed;
+    };
     let mut draft = Draft::new(state, facts);
-    close::terminate_by_server(&mut draft, message.to_owned());
-    draft.finish(Reply::Terminated { message: message.to_owned() })
+    let encoded = details.as_deref().map(encode_string);
+    close::terminate_by_server(&mut draft, reason.to_owned(), encoded);
+    draft.finish(Reply::Terminated { message: details.unwrap_or_else(|| reason.to_owned()) })
 }

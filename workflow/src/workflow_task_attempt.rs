@@ -179,7 +179,7 @@ fn fail_for(draft: &mut Draft, bad: &BadCommand, identity: String, binary_checks
     let failure = Some(server_failure(message.clone()));
     fail_running(draft, TaskFailure { cause: bad.cause, failure, identity, binary_checksum });
     if bad.is_fatal {
-        close::terminate_by_server(draft, message.clone());
+        close::terminate_by_server(draft, message.clone(), None);
     } else {
         ensure(draft);
     }
@@ -192,7 +192,8 @@ pub(crate) fn fail(draft: &mut Draft, input: FailWorkflowTask) -> Result<Outcome
     find_running(&draft.state, input.task)?;
     if input.cause == WorkflowTaskFailedCause::GrpcMessageTooLarge {
         // It would be too large again.
-        close::terminate_by_server(draft, short_name(input.cause.as_str_name(), "WORKFLOW_TASK_FAILED_CAUSE_"));
+        let reason = short_name(input.cause.as_str_name(), "WORKFLOW_TASK_FAILED_CAUSE_");
+        close::terminate_by_server(draft, reason, None);
         return Ok(Outcome::Changed(Reply::Done));
     }
     let FailWorkflowTask { cause, failure, identity, binary_checksum, .. } = input;

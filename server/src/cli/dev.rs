@@ -20,6 +20,9 @@ pub(super) struct DevArgs {
     /// The port of the gRPC API; 0 takes any free one.
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     pub(super) port: u16,
+    /// The port of `/metrics`, for Prometheus; 0 takes any free one. Without it there are none to read.
+    #[arg(long, value_name = "PORT")]
+    pub(super) metrics_port: Option<u16>,
     /// The directory that keeps everything; made if it is missing.
     #[arg(long, value_name = "DIR", default_value = "everrow-data", conflicts_with = "in_memory")]
     pub(super) data: PathBuf,
@@ -45,6 +48,7 @@ impl DevArgs {
     pub(super) fn config(self) -> Config {
         let mut config = Config::default();
         config.frontend.listen = SocketAddr::new(self.ip, self.port);
+        config.metrics.address = self.metrics_port.map(|port| SocketAddr::new(self.ip, port));
         config.cluster.shards = self.shards;
         config.cluster.namespaces = std::iter::once(DEFAULT_NAMESPACE.to_owned()).chain(self.namespace).collect();
         config.cluster.search_attributes = self.search_attribute.into_iter().collect();

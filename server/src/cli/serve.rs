@@ -24,7 +24,8 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
     let place = place(&config);
     let mut node = Node::start(config, Env::system()).await?;
-    say(format_args!("everrow {} is ready: gRPC on {}, {place}", version::EVERROW, node.address()));
+    let metrics = node.metrics_address().map(|address| format!(", metrics on {address}")).unwrap_or_default();
+    say(format_args!("everrow {} is ready: gRPC on {}{metrics}, {place}", version::EVERROW, node.address()));
     let outcome = tokio::select! {
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),

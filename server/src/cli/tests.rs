@@ -31,12 +31,27 @@ fn no_command_is_dev_with_its_options() {
         assert_eq!(config.cluster.shards, 4);
         assert_eq!(config.cluster.namespaces, ["default"]);
         assert_eq!(config.store.engine, EngineKind::Embedded);
+        assert_eq!(config.metrics.address, None);
     }
-    let options =
-        ["--ip", "0.0.0.0", "--port", "0", "--in-memory", "--shards", "2", "--namespace", "a", "--namespace", "b"];
+    let options = [
+        "--metrics-port",
+        "9090",
+        "--ip",
+        "0.0.0.0",
+        "--port",
+        "0",
+        "--in-memory",
+        "--shards",
+        "2",
+        "--namespace",
+        "a",
+        "--namespace",
+        "b",
+    ];
     for arguments in [&options[..], &[&["dev"][..], &options].concat()] {
         let config = dev_config(arguments);
         assert_eq!(config.frontend.listen.to_string(), "0.0.0.0:0");
+        assert_eq!(config.metrics.address.unwrap().to_string(), "0.0.0.0:9090");
         assert_eq!(config.cluster.shards, 2);
         assert_eq!(config.cluster.namespaces, ["default", "a", "b"]);
         assert_eq!(config.store.engine, EngineKind::Memory);

@@ -10,6 +10,7 @@ use tracing::{error, warn};
 
 use crate::env::Env;
 use crate::errors::ServiceError;
+use crate::metrics::CallUnderWay;
 
 /// A public request, its caller's patience, and what is known of the caller.
 pub(crate) struct Call<T> {
@@ -95,15 +96,17 @@ where
     }
 }
 
-/// The end of a call: what the client gets. An error of ours ends here, so it is logged here.
+/// The end of a call: what the client gets. An error of ours ends here, so it is logged and counted here.
 pub(crate) async fn answer<T>(
     method: &'static str,
     reply: impl Future<Output = Result<T, ServiceError>>,
 ) -> Result<tonic::Response<T>, tonic::Status> {
+    let call = CallUnderWay::begin(method);
     let error = match reply.await {
         Ok(reply) => return Ok(tonic::Response::new(reply)),
         Err(error) => error,
     };
+    call.failed(&error);
     match (&error, error.hidden_hash()) {
         (_, Some(hash)) => error!(method, %error, hash = format_args!("{hash:08x}"), "a call failed"),
         (ServiceError::Unavailable(_) | ServiceError::ShardOwnershipLost(_), None) => {

@@ -9,6 +9,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::{Call, Client, Deadline, patiently};
+use super::long_calls::LongCall;
 use super::validate;
 use crate::errors::ServiceError;
 
@@ -21,6 +22,8 @@ pub(super) async fn get(
 ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
     let mut checked = call.request;
     let namespace = frontend.enter(&checked.namespace).await?;
+    let calls = checked.wait_new_event.then_some(&frontend.long_calls);
+    let _place = calls.map(|calls| calls.enter(namespace.id, LongCall::GetWorkflowExecutionHistory)).transpose()?;
     validate::execution(checked.execution.as_ref())?;
     validate::history_page(&mut checked.maximum_page_size);
     if checked.history_event_filter_type() == HistoryEventFilterType::Unspecified {

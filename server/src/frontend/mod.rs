@@ -10,6 +10,7 @@ mod query;
 mod update;
 mod poll;
 mod left_workers;
+mod long_calls;
 mod polls;
 mod respond;
 mod respond_by_id;

@@ -13,6 +13,7 @@ use tracing::warn;
 
 use super::Frontend;
 use super::call::{Call, Deadline, patiently};
+use super::long_calls::LongCall;
 use super::polls::Poller;
 use super::validate::worker;
 use crate::errors::ServiceError;
@@ -27,6 +28,7 @@ pub(super) async fn workflow_task_queue(
     call: Call<public::PollWorkflowTaskQueueRequest>,
 ) -> Result<public::PollWorkflowTaskQueueResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
+    let _place = frontend.long_calls.enter(namespace.id, LongCall::PollWorkflowTaskQueue)?;
     let timeout = timeout(call.deadline)?;
     let checked = worker::poll_workflow_task_queue(call.request)?;
     namespace.check_binary(&checked.binary_checksum)?;
@@ -53,6 +55,7 @@ pub(super) async fn activity_task_queue(
     call: Call<public::PollActivityTaskQueueRequest>,
 ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
+    let _place = frontend.long_calls.enter(namespace.id, LongCall::PollActivityTaskQueue)?;
     let timeout = timeout(call.deadline)?;
     let checked = worker::poll_activity_task_queue(call.request)?;
     let poller = Poller {

@@ -8,6 +8,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::{Call, Deadline, patiently};
+use super::long_calls::LongCall;
 use super::validate::{self, invalid, sizes, token};
 use crate::errors::ServiceError;
 
@@ -21,6 +22,7 @@ pub(super) async fn query(
     call: Call<public::QueryWorkflowRequest>,
 ) -> Result<public::QueryWorkflowResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
+    let _place = frontend.long_calls.enter(namespace.id, LongCall::QueryWorkflow)?;
     let checked = checked(call.request)?;
     patiently(&frontend.env, call.deadline, || async {
         let ask = history::QueryWorkflowRequest {

@@ -8,6 +8,7 @@ use proto::temporal::api::workflowservice::v1::*;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::call::answer;
+use super::long_calls::LongCalls;
 use super::polls::OutstandingPolls;
 use super::{
     activity_operations, cluster, describe, history, list, namespace, pause, poll, query, respond, respond_by_id,
@@ -26,12 +27,13 @@ pub struct Frontend {
     pub(super) namespaces: Arc<NamespaceRegistry>,
     pub(super) cluster: Arc<Cluster>,
     pub(super) polls: OutstandingPolls,
+    pub(super) long_calls: LongCalls,
 }
 
 impl Frontend {
     #[must_use]
     pub fn new(env: Env, peers: Peers, namespaces: Arc<NamespaceRegistry>, cluster: Arc<Cluster>) -> Self {
-        Self { env, peers, namespaces, cluster, polls: OutstandingPolls::default() }
+        Self { env, peers, namespaces, cluster, polls: OutstandingPolls::default(), long_calls: LongCalls::default() }
     }
 
     /// Answers all polls that wait, and every later one at once: the node shuts down.

@@ -7,6 +7,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::{Call, patiently};
+use super::long_calls::LongCall;
 use super::validate;
 use crate::errors::ServiceError;
 
@@ -16,6 +17,7 @@ pub(super) async fn update(
 ) -> Result<public::UpdateWorkflowExecutionResponse, ServiceError> {
     let checked = validate::update::update(call.request, || frontend.new_id())?;
     let namespace = frontend.enter(&checked.namespace).await?;
+    let _place = frontend.long_calls.enter(namespace.id, LongCall::UpdateWorkflowExecution)?;
     let ask =
         request::UpdateWorkflowExecutionRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     let updated = patiently(&frontend.env, call.deadline, || async {
@@ -30,7 +32,8 @@ pub(super) async fn with_start(
     call: Call<public::ExecuteMultiOperationRequest>,
 ) -> Result<public::ExecuteMultiOperationResponse, ServiceError> {
     let namespace = frontend.enter_to_start(&call.request.namespace).await?;
-    let checked = validate::update::with_start(call.request, namespace.search_attributes(), || frontend.new_id())?;
+    let _place = frontend.long_calls.enter(namespace.id, LongCall::ExecuteMultiOperation)?;
+    let checked = validate::update::with_start(call.request, || frontend.new_id())?;
     let ask = request::ExecuteMultiOperationRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     let executed = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.execute_multi_operation(ask.clone()).await
@@ -44,6 +47,7 @@ pub(super) async fn poll(
 ) -> Result<public::PollWorkflowExecutionUpdateResponse, ServiceError> {
     let checked = validate::update::poll(call.request)?;
     let namespace = frontend.enter(&checked.namespace).await?;
+    let _place = frontend.long_calls.enter(namespace.id, LongCall::PollWorkflowExecutionUpdate)?;
     let ask =
         request::PollWorkflowExecutionUpdateRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     let polled = patiently(&frontend.env, call.deadline, || async {

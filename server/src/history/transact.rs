@@ -195,7 +195,7 @@ impl Shard {
 
     pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
         let Transition { mut state, mut events, changed, tasks, notices, .. } = next;
-        warn_of_growth(execution.state.as_deref(), &state, &events);
+        warn_of_growth(execution.state.as_deref(), &state, (&events, &changed));
         let news = execution.updates.follow(&state, notices);
         let status =
             StatusChange { before: execution.state.as_deref().and_then(counted_status), after: counted_status(&state) };
@@ -285,14 +285,10 @@ pub(super) fn current_run(state: &ExecutionState) -> CurrentRun {
 fn weight(state: &ExecutionState) -> usize {
     const STATE: usize = 1024;
     const ITEM: usize = 384;
-    let unrecorded = &state.unrecorded;
-    let n_others =
-        state.children.len() + state.external_signals.len() + state.external_cancels.len() + state.updates.len();
-    let n_items = state.activities.len() + state.timers.len() + state.signal_request_ids.len() + n_others;
     let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
-    let payloads =
-        state.memo.encoded_len() + state.search_attributes.encoded_len() + again.map_or(0, Message::encoded_len);
-    STATE + ITEM * (n_items + unrecorded.buffered_events.len()) + 2 * state.key.workflow_id.len() + payloads
+    let n_items = state.activities.len() + state.timers.len() + state.children.len() + state.updates.len();
+    let n_ids = state.signal_request_ids.len() + state.external_signals.len() + state.external_cancels.len();
+    STATE + ITEM * (n_items + n_ids) + state.mutable_state_size() + again.map_or(0, Message::encoded_len)
 }
 
 impl From<TransactError> for ServiceError {

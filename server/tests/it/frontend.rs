@@ -1,5 +1,6 @@
 //! The public API from outside.
 
+mod metrics;
 mod namespaces;
 mod polls;
 mod robustness;

@@ -47,3 +47,15 @@ fn only_what_was_touched_is_written() {
     assert_eq!(touched, [(3, None), (150, Some(1))]);
     assert!(items.take_touched().is_empty());
 }
+
+#[test]
+fn the_weight_follows_every_change() {
+    let mut items = Items::loaded((0..200).map(|id| (id, "four".to_owned())));
+    assert_eq!(items.bytes(), 800);
+    let before = items.clone();
+    items.get_mut(70).unwrap().push_str("more");
+    items.insert(201, "one".to_owned());
+    items.remove(0);
+    assert_eq!((items.bytes(), before.bytes()), (800 + 4 + 3 - 4, 800));
+    assert_eq!(Items::<String>::default().bytes(), 0);
+}

@@ -15,6 +15,7 @@ mod child;
 mod close;
 mod eager;
 mod external;
+mod limits;
 mod next_run;
 mod properties;
 mod search_attributes;

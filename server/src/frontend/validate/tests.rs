@@ -19,6 +19,8 @@ fn undefined() -> Defined<'static> {
     Defined { namespace: "default", custom: &NONE }
 }
 
+mod limits;
+
 fn long() -> String {
     "x".repeat(ID_BYTES_MAX + 1)
 }
