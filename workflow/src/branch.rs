@@ -35,6 +35,12 @@ impl Branch {
         Self { tree_id: run_id.0, branch_id: run_id.0, ancestors: Vec::new() }
     }
 
+    /// The branch on which an event lives: that of the run which recorded it.
+    pub(crate) fn holding(&self, event_id: EventId) -> Uuid {
+        let ancestor = self.ancestors.iter().find(|range| event_id < range.end);
+        ancestor.map_or(self.branch_id, |range| range.branch_id)
+    }
+
     /// A run's branch that shares all events before `at` with this one.
     #[must_use]
     pub fn fork(&self, at: EventId, run_id: RunId) -> Self {

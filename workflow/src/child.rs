@@ -75,9 +75,11 @@ pub struct ChildClosed {
     pub header: Option<Header>,
 }
 
-/// Names what a run asks of another one: the same however often it is asked, and no other request has it.
+/// Names what a run asks of another one: the same however often it is asked, also by a run that this one was reset to,
+/// and no other request has it.
 pub(crate) fn request_id(state: &ExecutionState, event: &HistoryEvent) -> String {
-    format!("{}:{}:{}", state.key.run_id, event.event_id, event.version)
+    let branch_id = state.branch.holding(EventId(event.event_id));
+    format!("{branch_id}:{}:{}", event.event_id, event.version)
 }
 
 /// A pending child: one whose end is neither recorded nor waiting to be.

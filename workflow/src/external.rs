@@ -263,13 +263,22 @@ fn answered(draft: &mut Draft, request: &ExternalRequest, what: Attributes) -> O
     Outcome::Changed(Reply::Done)
 }
 
-/// Sends a request that was just recorded, unless it must wait for another one to the same workflow.
+/// Sends a request that is pending, unless it must wait for another one to the same workflow.
 fn send_in_turn(draft: &mut Draft, initiated_event_id: EventId) {
     let signals = &draft.state.external_signals;
     let request = signals.get(initiated_event_id.0).or_else(|| draft.state.external_cancels.get(initiated_event_id.0));
-    let request = request.expect("a request that was just recorded is pending");
+    let request = request.expect("the request is pending");
     if oldest_pending(draft, request) == Some(initiated_event_id) {
         send(draft, initiated_event_id);
+    }
+}
+
+/// Sends what is pending in a run that begins with another one's history: to each workflow the oldest, as ever.
+pub(crate) fn send_pending(draft: &mut Draft) {
+    let pending = draft.state.external_signals.iter().chain(draft.state.external_cancels.iter());
+    let ids: Vec<EventId> = pending.map(|(id, _)| EventId(id)).collect();
+    for id in ids {
+        send_in_turn(draft, id);
     }
 }
 

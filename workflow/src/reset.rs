@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::activity::{self, ActivityProgress};
 use crate::child;
 use crate::draft::{Draft, Entry};
+use crate::external;
 use crate::ids::{EventId, RunId};
 use crate::input::UpdateOptions;
 use crate::options;
@@ -185,18 +186,13 @@ fn wake(draft: &mut Draft) {
         activity::dispatch(draft, EventId(id));
         activity::arm_timer(draft, EventId(id));
     }
-    let state = &draft.state;
-    let children = state.children.iter().map(|(_, child)| (child.initiated_event_id, child.version));
+    let children = draft.state.children.iter().map(|(_, child)| (child.initiated_event_id, child.version));
     // One that is started may not have begun: its parent's word for it may come from this run now.
-    let start = |(initiated_event_id, version)| TransferTask::StartChild { initiated_event_id, version };
-    let signals = state.external_signals.iter().map(|(_, request)| (request.initiated_event_id, request.version));
-    let signal = |(initiated_event_id, version)| TransferTask::ExternalSignal { initiated_event_id, version };
-    let cancels = state.external_cancels.iter().map(|(_, request)| (request.initiated_event_id, request.version));
-    let cancel = |(initiated_event_id, version)| TransferTask::ExternalCancel { initiated_event_id, version };
-    let tasks: Vec<_> = children.map(start).chain(signals.map(signal)).chain(cancels.map(cancel)).collect();
-    for task in tasks {
-        draft.transfer(task);
+    let children: Vec<_> = children.collect();
+    for (initiated_event_id, version) in children {
+        draft.transfer(TransferTask::StartChild { initiated_event_id, version });
     }
+    external::send_pending(draft);
 }
 
 /// Workers that had an activity of the base run cannot answer to this one.

@@ -1,17 +1,16 @@
 //! What parents and children ask of each other's runs, and the namespaces that a workflow's commands name.
 
-use std::sync::Arc;
-
 use proto::everrow::history as request;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::common::v1::Header;
 use proto::temporal::api::history::v1::history_event::Attributes;
-use workflow::{ChildClosed, EventId, ExecutionKey, ExecutionState, Input, KnownNamespaces, NamespaceId};
+use workflow::{ChildClosed, EventId, ExecutionState, Input, KnownNamespaces, NamespaceId, Rejection};
 
 use super::service::{Service, Target, namespace_id};
 use super::shard::Shard;
 use super::token;
+use super::transact::TransactError;
 use crate::errors::ServiceError;
 
 impl Service {
@@ -25,47 +24,43 @@ impl Service {
         Ok(request::ScheduleFirstWorkflowTaskResponse {})
     }
 
-    /// A child is over; its parent records how.
+    /// A child is over; its parent records how, or the run that the parent was reset to.
     pub async fn record_child_execution_completed(
         &self,
         request: request::RecordChildExecutionCompletedRequest,
     ) -> Result<request::RecordChildExecutionCompletedResponse, ServiceError> {
         let namespace_id = namespace_id(&request.namespace_id)?;
-        let (shard, key) = self.find(&Target::new(namespace_id, request.parent)?).await?;
+        let (shard, mut key) = self.find(&Target::new(namespace_id, request.parent)?).await?;
         let invalid = |what: &str| ServiceError::InvalidArgument(format!("{what} is not set on the request"));
         let end = request.completion_event.and_then(|event| event.attributes);
         let initiated_event_id = EventId(request.initiated_event_id);
-        let (key, state) = newest_parent(&shard, key).await?;
-        let closed = ChildClosed {
+        let mut closed = ChildClosed {
             initiated_event_id,
             initiated_version: request.initiated_version,
             execution: request.child.ok_or_else(|| invalid("Child"))?,
             first_run_id: token::run_id(&request.child_first_run_id)?.ok_or_else(|| invalid("ChildFirstRunId"))?,
             end: end.ok_or_else(|| invalid("CompletionEvent"))?,
-            header: unrecorded_header(&shard, &state, initiated_event_id).await?,
+            header: None,
         };
-        shard.transact(&key, Input::ChildClosed(Box::new(closed))).await?;
-        Ok(request::RecordChildExecutionCompletedResponse {})
+        for _ in 0..RESETS_MAX {
+            let state = shard.read(&key).await?;
+            if let Some(run_id) = state.unrecorded.reset_run_id.filter(|_| !state.is_running()) {
+                key.run_id = run_id;
+                continue;
+            }
+            closed.header = unrecorded_header(&shard, &state, initiated_event_id).await?;
+            match shard.transact(&key, Input::ChildClosed(Box::new(closed.clone()))).await {
+                // It closed since it was read: by a reset, perhaps.
+                Err(TransactError::Rejected(Rejection::ExecutionClosed)) if state.is_running() => {}
+                told => return Ok(told.map(|_| request::RecordChildExecutionCompletedResponse {})?),
+            }
+        }
+        Err(ServiceError::Internal("The chain of resets is too long to iterate.".into()))
     }
 }
 
 /// How often a parent is followed to the run that it was reset to.
 const RESETS_MAX: usize = 100;
-
-/// The run that a child speaks of, or the one that took its place by a reset.
-async fn newest_parent(
-    shard: &Shard,
-    mut key: ExecutionKey,
-) -> Result<(ExecutionKey, Arc<ExecutionState>), ServiceError> {
-    for _ in 0..RESETS_MAX {
-        let state = shard.read(&key).await?;
-        match state.unrecorded.reset_run_id.filter(|_| !state.is_running()) {
-            Some(run_id) => key.run_id = run_id,
-            None => return Ok((key, state)),
-        }
-    }
-    Err(ServiceError::Internal("The chain of resets is too long to iterate.".into()))
-}
 
 /// The header that a child was to start with, if its start is not recorded yet.
 async fn unrecorded_header(

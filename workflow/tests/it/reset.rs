@@ -14,7 +14,7 @@ use workflow::{
 };
 
 use crate::answers::{acceptance, response, update_request};
-use crate::others::start_child;
+use crate::others::{self, start_child};
 use crate::run::{Run, SECOND, complete_workflow, continue_as_new, plain_start, schedule_activity, start_timer};
 
 /// A run whose second workflow task completed last; the first started a timer and two activities, of which one is at a
@@ -271,4 +271,47 @@ fn what_became_of_a_child_is_told_again() {
     let begins = TransferTask::StartChild { initiated_event_id: EventId(5), version: 7 };
     assert!(run.transfers().contains(&&begins), "it may not have begun yet");
     assert_eq!(base.reset(4).unwrap().state.children.len(), 0, "a child that it does not have is nothing to it");
+}
+
+#[test]
+fn what_the_base_asked_of_others_is_asked_again_as_the_same_request() {
+    let mut base = Run::after(vec![start_child("before")]);
+    base.signal("s").unwrap();
+    base.start_task();
+    let point = base.state.next_event_id.0;
+    base.complete_task(vec![start_child("after")]);
+    let request_id = |run: &Run, id: i64| run.state.children.get(id).unwrap().create_request_id.clone();
+    let mut run = base.reset(point).unwrap();
+    assert_eq!(request_id(&run, 5), request_id(&base, 5), "its own run is found, if there is one");
+    run.work(vec![start_child("after")]);
+    let (of_base, of_run) = (base.state.last_event_id().0, run.state.last_event_id().0);
+    let of_run = (point..=of_run).find(|id| run.state.children.get(*id).is_some()).unwrap();
+    let of_base = (point..=of_base).find(|id| base.state.children.get(*id).is_some()).unwrap();
+    assert_ne!(request_id(&run, of_run), request_id(&base, of_base), "what comes later is another request");
+    run.facts.new_run_id = RunId(Uuid::from_u128(3));
+    let again = run.reset(point).unwrap();
+    assert_eq!(request_id(&again, 5), request_id(&base, 5), "however often it is reset");
+}
+
+#[test]
+fn what_is_on_its_way_to_another_workflow_still_arrives_in_order() {
+    let tell = |workflow_id: &str| others::signal(others::signal_attributes(workflow_id));
+    let mut base = Run::after(vec![tell("a"), tell("a"), tell("b")]);
+    base.signal("s").unwrap();
+    base.start_task();
+    let point = base.state.next_event_id.0;
+    base.complete_task(Vec::new());
+    let mut run = base.reset(point).unwrap();
+    let sent = |run: &Run| -> Vec<i64> {
+        let transfers = run.transfers();
+        let id_of = |task: &&TransferTask| {
+            let TransferTask::ExternalSignal { initiated_event_id, .. } = task else { return None };
+            Some(initiated_event_id.0)
+        };
+        transfers.iter().filter_map(id_of).collect()
+    };
+    assert_eq!(sent(&run), [5, 7], "to each workflow the oldest");
+    run.take_tasks();
+    run.input(Input::ExternalSignaled(others::answer(5))).unwrap();
+    assert_eq!(sent(&run), [6]);
 }

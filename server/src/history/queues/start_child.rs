@@ -11,7 +11,7 @@ use proto::temporal::api::sdk::v1::UserMetadata;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{Child, ChildStartFailed, ChildStarted, EventId, Input, Rejection, RunId};
 
-use super::closed::apply_policy;
+use super::closed::{apply_policy, was_reset};
 use super::transfer::Origin;
 use crate::errors::ServiceError;
 use crate::history::token;
@@ -148,9 +148,9 @@ async fn begin(parent: &Origin<'_>, child: &Child, run_id: RunId) -> Result<(), 
 }
 
 /// The parent closed before it could record that the child runs. Most often it does not; but if it does, it must not
-/// wait for ever to begin.
+/// wait for ever to begin. The children of a parent that was reset live on.
 async fn settle(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
-    if child.parent_close_policy != ParentClosePolicy::Abandon {
+    if child.parent_close_policy != ParentClosePolicy::Abandon && !was_reset(parent).await? {
         return apply_policy(parent, child).await;
     }
     let execution = WorkflowExecution { workflow_id: child.workflow_id.clone(), run_id: String::new() };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proto::everrow::history as request;
-use proto::temporal::api::common::v1::WorkflowType;
+use proto::temporal::api::common::v1::{WorkflowExecution, WorkflowType};
+use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
 use server::errors::ServiceError;
 use tokio::task::JoinSet;
@@ -74,19 +75,7 @@ impl Client {
     }
 
     async fn start(&mut self, n_activities: usize, n_signals: usize) -> String {
-        let request = public::StartWorkflowExecutionRequest {
-            workflow_id: self.workflow_id.clone(),
-            workflow_type: Some(WorkflowType { name: "simulated".into() }),
-            task_queue: Some(task_queue()),
-            input: Some(text(&format!("{n_activities} {n_signals}"))),
-            request_id: format!("{}-start", self.workflow_id),
-            ..Default::default()
-        };
-        let request = request::StartWorkflowExecutionRequest {
-            namespace_id: NAMESPACE_ID.into(),
-            request: Some(request),
-            ..Default::default()
-        };
+        let request = start_request(&self.workflow_id, "simulated", &format!("{n_activities} {n_signals}"));
         loop {
             match self.next_node().services().history.start_workflow_execution(request.clone()).await {
                 Ok(response) => return response.run_id,
@@ -96,17 +85,7 @@ impl Client {
     }
 
     async fn signal(&mut self, request_id: &str) {
-        let request = public::SignalWorkflowExecutionRequest {
-            workflow_execution: Some(execution(&self.workflow_id)),
-            signal_name: "go on".into(),
-            request_id: request_id.to_owned(),
-            ..Default::default()
-        };
-        let request = request::SignalWorkflowExecutionRequest {
-            namespace_id: NAMESPACE_ID.into(),
-            request: Some(request),
-            ..Default::default()
-        };
+        let request = signal_request(&self.workflow_id, request_id);
         loop {
             match self.next_node().services().history.signal_workflow_execution(request.clone()).await {
                 Ok(_) => return,
@@ -118,6 +97,86 @@ impl Client {
     fn next_node(&mut self) -> Handle {
         self.n_tries += 1;
         self.nodes[self.n_tries % self.nodes.len()].clone()
+    }
+}
+
+fn start_request(workflow_id: &str, kind: &str, input: &str) -> request::StartWorkflowExecutionRequest {
+    let request = public::StartWorkflowExecutionRequest {
+        workflow_id: workflow_id.into(),
+        workflow_type: Some(WorkflowType { name: kind.into() }),
+        task_queue: Some(task_queue()),
+        input: Some(text(input)),
+        request_id: format!("{workflow_id}-start"),
+        ..Default::default()
+    };
+    request::StartWorkflowExecutionRequest {
+        namespace_id: NAMESPACE_ID.into(),
+        request: Some(request),
+        ..Default::default()
+    }
+}
+
+fn signal_request(workflow_id: &str, request_id: &str) -> request::SignalWorkflowExecutionRequest {
+    let request = public::SignalWorkflowExecutionRequest {
+        workflow_execution: Some(execution(workflow_id)),
+        signal_name: "go on".into(),
+        request_id: request_id.to_owned(),
+        ..Default::default()
+    };
+    request::SignalWorkflowExecutionRequest {
+        namespace_id: NAMESPACE_ID.into(),
+        request: Some(request),
+        ..Default::default()
+    }
+}
+
+/// Starts a workflow of some type, until that is acknowledged. Its run.
+pub(super) async fn start(node: &Handle, workflow_id: &str, kind: &str, input: &str) -> String {
+    let request = start_request(workflow_id, kind, input);
+    loop {
+        match node.services().history.start_workflow_execution(request.clone()).await {
+            Ok(started) => return started.run_id,
+            Err(error) => pause_after(&error).await,
+        }
+    }
+}
+
+/// Signals the newest run, until that is acknowledged.
+pub(super) async fn signal(node: &Handle, workflow_id: &str, request_id: &str) {
+    let request = signal_request(workflow_id, request_id);
+    while let Err(error) = node.services().history.signal_workflow_execution(request.clone()).await {
+        pause_after(&error).await;
+    }
+}
+
+/// The whole history of a run, however often it must be asked for.
+pub(super) async fn history(node: &Handle, execution: WorkflowExecution) -> Vec<HistoryEvent> {
+    let mut events = Vec::new();
+    let mut next_page_token = bytes::Bytes::new();
+    loop {
+        let request = public::GetWorkflowExecutionHistoryRequest {
+            execution: Some(execution.clone()),
+            next_page_token: next_page_token.clone(),
+            maximum_page_size: 50,
+            ..Default::default()
+        };
+        let request = request::GetWorkflowExecutionHistoryRequest {
+            namespace_id: NAMESPACE_ID.into(),
+            request: Some(request),
+            shows_unwritten: false,
+        };
+        let page = match node.services().history.get_workflow_execution_history(request).await {
+            Ok(page) => page,
+            Err(error) => {
+                pause_after(&error).await;
+                continue;
+            }
+        };
+        events.extend(page.history.unwrap_or_default().events);
+        next_page_token = page.next_page_token;
+        if next_page_token.is_empty() {
+            return events;
+        }
     }
 }
 

@@ -19,18 +19,20 @@ use proto::temporal::api::enums::v1::{CommandType, WorkflowExecutionStatus};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 use workflow::NamespaceId;
 
-use super::client::{Sent, SentTo, pause_after};
-use super::worker::{command, finish, task_queue, text};
-use super::world::{NAMESPACE_ID, World, execution};
+use super::client::{self, Sent, SentTo, pause_after};
+use super::worker::{command, finish, text};
+use super::world::{Handle, NAMESPACE_ID, World, execution};
 use super::{all_faults, for_seeds, simulate};
 
 const N_FAMILIES: usize = 6;
 const N_CHILDREN: usize = 4;
 const N_NEWS: usize = 5;
 const N_CRASHES: u64 = 4;
+const N_RESETS: u64 = 4;
 const PARENT: &str = "parent";
 const COLLECTOR: &str = "collector";
 
@@ -95,28 +97,8 @@ async fn make_namespace(model: &Arc<Model>) {
 }
 
 async fn start(world: &World, workflow_id: &str, kind: &str, input: &str) -> (String, SentTo) {
-    let request = public::StartWorkflowExecutionRequest {
-        workflow_id: workflow_id.into(),
-        workflow_type: Some(WorkflowType { name: kind.into() }),
-        task_queue: Some(task_queue()),
-        input: Some(text(input)),
-        request_id: format!("{workflow_id}-start"),
-        ..Default::default()
-    };
-    let request = request::StartWorkflowExecutionRequest {
-        namespace_id: NAMESPACE_ID.into(),
-        request: Some(request),
-        ..Default::default()
-    };
-    loop {
-        match world.handle().services().history.start_workflow_execution(request.clone()).await {
-            Ok(started) => {
-                let sent = SentTo { run_id: started.run_id, n_activities: 0, signals: Vec::new() };
-                return (workflow_id.to_owned(), sent);
-            }
-            Err(error) => pause_after(&error).await,
-        }
-    }
+    let run_id = client::start(&world.handle(), workflow_id, kind, input).await;
+    (workflow_id.to_owned(), SentTo { run_id, n_activities: 0, signals: Vec::new() })
 }
 
 async fn families_under_faults(seed: u64) -> usize {
@@ -190,6 +172,69 @@ async fn check_collector(world: &World) {
     for (sender, told) in news {
         assert_eq!(told, expected, "the news of {sender}");
     }
+}
+
+/// Resets a parent to its newest workflow task that is done, if its children were initiated before that; so that the new
+/// run meets whatever is on its way between them and the old one.
+async fn reset(node: &Handle, parent: &str, request_id: String) {
+    let events = client::history(node, execution(parent)).await;
+    let is_task =
+        |event: &&HistoryEvent| matches!(event.attributes, Some(Attributes::WorkflowTaskCompletedEventAttributes(_)));
+    let is_child =
+        |what: &Attributes| matches!(what, Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(_));
+    let Some(task) = events.iter().rfind(is_task) else { return };
+    let before = usize::try_from(task.event_id).unwrap();
+    if count(&events[..before], is_child) < N_CHILDREN {
+        return;
+    }
+    let reset = public::ResetWorkflowExecutionRequest {
+        workflow_execution: Some(execution(parent)),
+        workflow_task_finish_event_id: task.event_id,
+        request_id,
+        ..Default::default()
+    };
+    let reset = request::ResetWorkflowExecutionRequest { namespace_id: NAMESPACE_ID.into(), request: Some(reset) };
+    while let Err(error) = node.services().history.reset_workflow_execution(reset.clone()).await {
+        pause_after(&error).await;
+    }
+}
+
+async fn resets_under_faults(seed: u64) -> usize {
+    let model = Model::with_faults(all_faults(seed));
+    make_namespace(&model).await;
+    let mut world = World::start(&model, seed).await;
+    let mut sent = Sent::default();
+    sent.workflows.extend([start(&world, COLLECTOR, "simulated", &format!("0 {}", N_FAMILIES * N_NEWS)).await]);
+    let mut resets = JoinSet::new();
+    for n in 0..N_FAMILIES {
+        let parent = format!("family-{n}");
+        sent.workflows.extend([start(&world, &parent, PARENT, "").await]);
+        let node = world.handle();
+        resets.spawn(async move {
+            for round in 0..N_RESETS {
+                tokio::time::sleep(Duration::from_millis(7 * (seed % 11) + 13 * round)).await;
+                reset(&node, &parent, format!("{parent}-reset-{round}")).await;
+            }
+        });
+    }
+    for crash in 1..=N_CRASHES {
+        tokio::time::sleep(Duration::from_millis(61 * crash)).await;
+        world = world.crash_and_restart(&model, seed + crash).await;
+    }
+    resets.join_all().await;
+    model.stop_faults();
+    world.all_closed(&sent).await;
+    for n in 0..N_FAMILIES {
+        check_family(&world, &format!("family-{n}")).await;
+    }
+    check_collector(&world).await;
+    world.stop().await;
+    0
+}
+
+#[test]
+fn a_parent_that_is_reset_keeps_its_children_and_repeats_no_news() {
+    for_seeds(5100..5120, |seed| simulate(resets_under_faults(seed)));
 }
 
 #[test]

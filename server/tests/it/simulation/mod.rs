@@ -12,6 +12,7 @@ mod poison;
 mod deleting;
 mod families;
 mod updates;
+mod interventions;
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use prost::Name;
 use proto::everrow::history as request;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::command::v1::{Command, ProtocolMessageCommandAttributes};
-use proto::temporal::api::common::v1::{Payloads, WorkflowType};
+use proto::temporal::api::common::v1::Payloads;
 use proto::temporal::api::enums::v1::{CommandType, UpdateWorkflowExecutionLifecycleStage as Stage};
 use proto::temporal::api::failure::v1::Failure;
 use proto::temporal::api::history::v1::history_event::Attributes;
@@ -20,8 +20,8 @@ use proto::temporal::api::workflowservice::v1 as public;
 use server::errors::ServiceError;
 use tokio::task::JoinSet;
 
-use super::client::{Sent, SentTo, pause_after};
-use super::worker::{command, task_queue, text};
+use super::client::{self, Sent, SentTo, pause_after};
+use super::worker::{command, text};
 use super::world::{Handle, NAMESPACE_ID, World, execution};
 use super::{all_faults, for_seeds, simulate};
 
@@ -110,56 +110,15 @@ async fn update(node: &Handle, workflow_id: &str, id: &str) {
     }
 }
 
-async fn start(world: &World, workflow_id: &str) -> (String, SentTo) {
-    let request = public::StartWorkflowExecutionRequest {
-        workflow_id: workflow_id.into(),
-        workflow_type: Some(WorkflowType { name: "simulated".into() }),
-        task_queue: Some(task_queue()),
-        input: Some(text("3 1")),
-        request_id: format!("{workflow_id}-start"),
-        ..Default::default()
-    };
-    let request = request::StartWorkflowExecutionRequest {
-        namespace_id: NAMESPACE_ID.into(),
-        request: Some(request),
-        ..Default::default()
-    };
-    loop {
-        match world.handle().services().history.start_workflow_execution(request.clone()).await {
-            Ok(started) => {
-                let sent = SentTo { run_id: started.run_id, n_activities: 3, signals: Vec::new() };
-                return (workflow_id.to_owned(), sent);
-            }
-            Err(error) => pause_after(&error).await,
-        }
-    }
-}
-
-/// The signal that the workflow waits for before it ends.
-async fn finish(world: &World, workflow_id: &str) {
-    let request = public::SignalWorkflowExecutionRequest {
-        workflow_execution: Some(execution(workflow_id)),
-        signal_name: "finish".into(),
-        request_id: format!("{workflow_id}-finish"),
-        ..Default::default()
-    };
-    let request = request::SignalWorkflowExecutionRequest {
-        namespace_id: NAMESPACE_ID.into(),
-        request: Some(request),
-        ..Default::default()
-    };
-    while let Err(error) = world.handle().services().history.signal_workflow_execution(request.clone()).await {
-        pause_after(&error).await;
-    }
-}
-
 async fn updates_under_faults(seed: u64) -> usize {
     let model = Model::with_faults(all_faults(seed));
     let mut world = World::start(&model, seed).await;
     let mut sent = Sent::default();
     let mut clients = JoinSet::new();
     for n in 0..N_WORKFLOWS {
-        let (workflow_id, run) = start(&world, &format!("updated-{n}")).await;
+        let workflow_id = format!("updated-{n}");
+        let run_id = client::start(&world.handle(), &workflow_id, "simulated", "3 1").await;
+        let run = SentTo { run_id, n_activities: 3, signals: Vec::new() };
         for client in 0..N_CLIENTS {
             let (node, workflow_id) = (world.handle(), workflow_id.clone());
             clients.spawn(async move {
@@ -177,7 +136,8 @@ async fn updates_under_faults(seed: u64) -> usize {
     clients.join_all().await;
     model.stop_faults();
     for workflow_id in sent.workflow_ids() {
-        finish(&world, workflow_id).await;
+        // The signal that the workflow waits for before it ends.
+        client::signal(&world.handle(), workflow_id, &format!("{workflow_id}-finish")).await;
     }
     world.all_closed(&sent).await;
     world.stop().await;

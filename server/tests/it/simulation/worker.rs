@@ -16,7 +16,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::world::{NAMESPACE_ID, Services};
-use super::{families, updates};
+use super::{families, interventions, updates};
 
 pub(super) const TASK_QUEUE: &str = "simulated";
 
@@ -41,12 +41,18 @@ pub(super) async fn run_workflow_tasks(services: Services) {
             }
         };
         assert!(task.next_page_token.is_empty(), "the simulated histories fit one page");
+        let events = task.history.unwrap_or_default().events;
+        if task.query.is_some() {
+            interventions::answer_alone(&services, task.task_token, &events).await;
+            continue;
+        }
         let (messages, mut commands) = updates::answer(&task.messages);
-        commands.extend(decide(&task.history.unwrap_or_default().events));
+        commands.extend(decide(&events));
         let request = public::RespondWorkflowTaskCompletedRequest {
             task_token: task.task_token,
             commands,
             messages,
+            query_results: interventions::answers(task.queries, &events),
             identity: "simulated worker".into(),
             ..Default::default()
         };

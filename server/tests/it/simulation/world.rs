@@ -9,6 +9,7 @@ use persistence::stores::Stores;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
+use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
 use server::cluster::peers::Peers;
 use server::cluster::segments::Segments;
@@ -20,7 +21,7 @@ use server::{history, matching, visibility};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::client::{Sent, pause_after};
+use super::client::{self, Sent, pause_after};
 use super::worker;
 
 pub(super) const NAMESPACE_ID: &str = "11111111-2222-4333-8444-555555555555";
@@ -151,34 +152,8 @@ impl World {
         self.handle.services().history.describe_workflow_execution(request).await
     }
 
-    pub(super) async fn history(&self, workflow_id: &str) -> Vec<proto::temporal::api::history::v1::HistoryEvent> {
-        let mut events = Vec::new();
-        let mut next_page_token = bytes::Bytes::new();
-        loop {
-            let request = public::GetWorkflowExecutionHistoryRequest {
-                execution: Some(execution(workflow_id)),
-                next_page_token: next_page_token.clone(),
-                maximum_page_size: 50,
-                ..Default::default()
-            };
-            let request = request::GetWorkflowExecutionHistoryRequest {
-                namespace_id: NAMESPACE_ID.into(),
-                request: Some(request),
-                shows_unwritten: false,
-            };
-            let page = match self.handle.services().history.get_workflow_execution_history(request).await {
-                Ok(page) => page,
-                Err(error) => {
-                    pause_after(&error).await;
-                    continue;
-                }
-            };
-            events.extend(page.history.unwrap_or_default().events);
-            next_page_token = page.next_page_token;
-            if next_page_token.is_empty() {
-                return events;
-            }
-        }
+    pub(super) async fn history(&self, workflow_id: &str) -> Vec<HistoryEvent> {
+        client::history(&self.handle, execution(workflow_id)).await
     }
 
     async fn wait_for_close(&self, workflow_id: &str) {
