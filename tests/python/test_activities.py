@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
-from temporalio.client import AsyncActivityHandle, Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import AsyncActivityCancelledError, AsyncActivityHandle, Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType
 
 import history_law
@@ -128,6 +128,43 @@ async def test_an_activity_is_completed_by_another_process(client: Client, task_
     record = history_law.check_closed((await handle.fetch_history()).events)
     assert record.activity_results() == ["done elsewhere"]
     assert workshop.attempts == [1]
+
+
+@pytest.mark.parametrize("by", ["id", "token"])
+async def test_an_activity_fails_for_another_process(client: Client, task_queue: str, by: str) -> None:
+    workshop = Workshop()
+    async with new_worker(client, task_queue, workshop):
+        handle = await start(client, task_queue, Step("complete_elsewhere", start_to_close_ms=LONG_MS))
+        activity = await eventually(lambda: find_elsewhere(client, handle, workshop, by))
+        await activity.fail(ApplicationError("broken elsewhere", non_retryable=True))
+        error, record = await fail(handle)
+    assert isinstance(error.cause, ApplicationError)
+    assert (error.cause.message, error.retry_state) == ("broken elsewhere", RetryState.NON_RETRYABLE_FAILURE)
+    assert record.activity("complete_elsewhere").end == "failed"
+
+
+@pytest.mark.parametrize("by", ["id", "token"])
+async def test_an_activity_is_canceled_by_another_process(client: Client, task_queue: str, by: str) -> None:
+    workshop = Workshop()
+    async with new_worker(client, task_queue, workshop):
+        handle = await start(client, task_queue, Step("complete_elsewhere", start_to_close_ms=LONG_MS))
+        activity = await eventually(lambda: find_elsewhere(client, handle, workshop, by))
+        await handle.cancel()
+        await eventually(lambda: is_told_to_stop(activity))
+        await activity.report_cancellation("stopped")
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    record = history_law.check_closed((await handle.fetch_history()).events)
+    assert record.close == "canceled"
+    assert record.activity("complete_elsewhere").end == "canceled"
+
+
+async def is_told_to_stop(activity: AsyncActivityHandle) -> bool:
+    try:
+        await activity.heartbeat()
+    except AsyncActivityCancelledError:
+        return True
+    return False
 
 
 async def find_elsewhere(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,8 +21,8 @@ from waiting import eventually, insist
 
 FAN_OUT = 50
 ITEMS = 30
-FAMILIES_AMONG_KILLS = 30
 KILLS = 4
+FAMILIES_PER_KILL = 7
 
 
 def fresh_id(what: str) -> str:
@@ -156,18 +157,18 @@ async def test_no_child_is_lost_or_doubled_when_the_server_is_killed(killable_se
     client = await Client.connect(killable_server.address, namespace=NAMESPACE)
     deadline = time.monotonic() + 240
     async with new_worker(client, task_queue):
-        families = [asyncio.create_task(family(client, task_queue, deadline)) for _ in range(FAMILIES_AMONG_KILLS)]
+        families = []
         for _ in range(KILLS):
-            await asyncio.sleep(0.5)
+            workflow_ids = [fresh_id("among-kills") for _ in range(FAMILIES_PER_KILL)]
+            families += [asyncio.create_task(family(client, task_queue, each, deadline)) for each in workflow_ids]
+            await eventually(partial(has_children, client.get_workflow_handle(workflow_ids[0])))
             killable_server.kill()
             await asyncio.to_thread(killable_server.start)
         for records in await asyncio.gather(*families):
             assert [child.end for child in records.children.values()] == ["completed"] * 3
 
 
-async def family(client: Client, task_queue: str, deadline: float) -> Record:
-    workflow_id = fresh_id("among-kills")
-
+async def family(client: Client, task_queue: str, workflow_id: str, deadline: float) -> Record:
     async def begin() -> WorkflowHandle[Any, Any]:
         try:
             return await client.start_workflow(FanOut.run, 3, id=workflow_id, task_queue=task_queue)
@@ -179,6 +180,11 @@ async def family(client: Client, task_queue: str, deadline: float) -> Record:
     handle = await insist(begin, deadline)
     assert await insist(handle.result, deadline) == [0, 2, 4]
     return history_law.check_closed((await insist(handle.fetch_history, deadline)).events)
+
+
+async def has_children(parent: WorkflowHandle[Any, Any]) -> bool:
+    """Its first workflow task is done, which asks for them."""
+    return await exists(parent) and (await parent.describe()).history_length > 4
 
 
 async def exists(handle: WorkflowHandle[Any, Any]) -> bool:

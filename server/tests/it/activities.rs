@@ -236,3 +236,55 @@ async fn an_operation_on_no_activity_is_refused() {
     refused(given.client().update_activity_options(both).await, Code::InvalidArgument, contradiction);
     given.stop().await;
 }
+
+/// Answers by the ids of workflow and activity, as someone without the task's token gives them.
+#[tokio::test]
+async fn an_activity_is_answered_by_its_id() {
+    let given = a_node().await;
+    let (namespace, workflow_id, activity_id) = (NAMESPACE.to_owned(), "order".to_owned(), "pay".to_owned());
+    a_run_with_an_activity(&given).await;
+    let heartbeat = public::RecordActivityTaskHeartbeatByIdRequest {
+        namespace: namespace.clone(),
+        workflow_id: workflow_id.clone(),
+        activity_id: activity_id.clone(),
+        details: payloads("half"),
+        ..Default::default()
+    };
+    let early = given.client().record_activity_task_heartbeat_by_id(heartbeat.clone()).await;
+    assert_eq!(early.expect_err("no worker has it yet").code(), Code::NotFound);
+    poll_activity(&given).await;
+    let alive = given.client().record_activity_task_heartbeat_by_id(heartbeat).await.expect("a heartbeat").into_inner();
+    assert!(!alive.cancel_requested && !alive.activity_paused);
+    let info = FailureInfo::ApplicationFailureInfo(ApplicationFailureInfo::default());
+    let failed = public::RespondActivityTaskFailedByIdRequest {
+        namespace: namespace.clone(),
+        workflow_id: workflow_id.clone(),
+        activity_id: activity_id.clone(),
+        failure: Some(Failure { message: "later".into(), failure_info: Some(info), ..Default::default() }),
+        ..Default::default()
+    };
+    given.client().respond_activity_task_failed_by_id(failed).await.expect("a failure");
+    let pending = pending(&given).await;
+    assert_eq!((pending.attempt, pending.last_failure.map(|failure| failure.message)), (2, Some("later".into())));
+    assert_eq!(pending.heartbeat_details, payloads("half"));
+    let canceled = public::RespondActivityTaskCanceledByIdRequest {
+        namespace: namespace.clone(),
+        workflow_id: workflow_id.clone(),
+        activity_id: activity_id.clone(),
+        ..Default::default()
+    };
+    let uncalled = given.client().respond_activity_task_canceled_by_id(canceled).await;
+    assert_eq!(uncalled.expect_err("nobody asked for that").code(), Code::NotFound);
+    let completed = public::RespondActivityTaskCompletedByIdRequest {
+        namespace,
+        workflow_id,
+        activity_id,
+        result: payloads("paid"),
+        identity: "by phone".into(),
+        ..Default::default()
+    };
+    given.client().respond_activity_task_completed_by_id(completed.clone()).await.expect("a completion");
+    let again = given.client().respond_activity_task_completed_by_id(completed).await;
+    assert_eq!(again.expect_err("it is over").code(), Code::NotFound);
+    given.stop().await;
+}

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::temporal::api::command::v1::command::Attributes;
-use proto::temporal::api::command::v1::{Command, CompleteWorkflowExecutionCommandAttributes};
-use proto::temporal::api::common::v1::{Payload, Payloads, WorkflowExecution, WorkflowType};
-use proto::temporal::api::enums::v1::{CommandType, QueryResultType, TaskQueueKind};
+use proto::temporal::api::command::v1::Command;
+use proto::temporal::api::common::v1::{Payloads, WorkflowExecution, WorkflowType};
+use proto::temporal::api::enums::v1::{QueryResultType, TaskQueueKind};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::query::v1::{WorkflowQuery, WorkflowQueryResult};
 use proto::temporal::api::taskqueue::v1::{StickyExecutionAttributes, TaskQueue};
@@ -17,6 +16,7 @@ use tonic::transport::Channel;
 
 use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
 
+use crate::commands::{self, text};
 use crate::given::{Given, NAMESPACE, within};
 
 /// Longer than anything that is waited for.
@@ -26,12 +26,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub(crate) struct ByHand {
     client: WorkflowServiceClient<Channel>,
+    namespace: String,
     pub(crate) name: String,
 }
 
 impl ByHand {
     pub(crate) fn new(given: &Given, name: &str) -> Self {
-        Self { client: given.client(), name: name.into() }
+        Self::elsewhere(given, NAMESPACE, name)
+    }
+
+    /// In another namespace than the one that every test finds.
+    pub(crate) fn elsewhere(given: &Given, namespace: &str, name: &str) -> Self {
+        Self { client: given.client(), namespace: namespace.into(), name: name.into() }
     }
 
     pub(crate) fn client(&self) -> WorkflowServiceClient<Channel> {
@@ -53,7 +59,7 @@ impl ByHand {
 
     pub(crate) fn start_request(&self) -> public::StartWorkflowExecutionRequest {
         public::StartWorkflowExecutionRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             workflow_id: self.name.clone(),
             workflow_type: Some(WorkflowType { name: "by hand".into() }),
             task_queue: Some(self.queue()),
@@ -68,7 +74,7 @@ impl ByHand {
 
     pub(crate) async fn signal(&self, name: &str) {
         let signal = public::SignalWorkflowExecutionRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             workflow_execution: Some(self.execution()),
             signal_name: name.into(),
             ..Default::default()
@@ -78,7 +84,7 @@ impl ByHand {
 
     pub(crate) async fn terminate(&self) {
         let terminate = public::TerminateWorkflowExecutionRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             workflow_execution: Some(self.execution()),
             ..Default::default()
         };
@@ -92,7 +98,7 @@ impl ByHand {
 
     pub(crate) async fn poll_queue(&self, queue: TaskQueue) -> public::PollWorkflowTaskQueueResponse {
         let poll = public::PollWorkflowTaskQueueRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             task_queue: Some(queue),
             identity: "worker".into(),
             ..Default::default()
@@ -104,7 +110,7 @@ impl ByHand {
 
     pub(crate) fn completion(&self, task_token: Bytes) -> public::RespondWorkflowTaskCompletedRequest {
         public::RespondWorkflowTaskCompletedRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             task_token,
             identity: "worker".into(),
             ..Default::default()
@@ -119,8 +125,18 @@ impl ByHand {
     }
 
     pub(crate) async fn complete(&self, task_token: Bytes, commands: Vec<Command>) {
+        self.try_complete(task_token, commands).await.expect("a completion");
+    }
+
+    pub(crate) async fn try_complete(&self, task_token: Bytes, commands: Vec<Command>) -> Result<(), Status> {
         let request = public::RespondWorkflowTaskCompletedRequest { commands, ..self.completion(task_token) };
-        self.respond(request).await.expect("a completion");
+        self.respond(request).await.map(|_| ())
+    }
+
+    /// Answers the next workflow task.
+    pub(crate) async fn work(&self, commands: Vec<Command>) {
+        let task = self.poll().await;
+        self.complete(task.task_token, commands).await;
     }
 
     /// Completes a workflow task that brought queries.
@@ -142,14 +158,13 @@ impl ByHand {
     /// A started run whose first workflow task is done.
     pub(crate) async fn begin(&self) {
         self.start().await;
-        let task = self.poll().await;
-        self.complete(task.task_token, Vec::new()).await;
+        self.work(Vec::new()).await;
     }
 
     pub(crate) fn query_request(&self, query_type: &str) -> public::QueryWorkflowRequest {
         let query = WorkflowQuery { query_type: query_type.into(), ..Default::default() };
         public::QueryWorkflowRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             execution: Some(self.execution()),
             query: Some(query),
             ..Default::default()
@@ -171,7 +186,7 @@ impl ByHand {
 
     pub(crate) async fn answer(&self, task_token: Bytes, answer: Payloads) -> Result<(), Status> {
         let request = public::RespondQueryTaskCompletedRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             task_token,
             completed_type: QueryResultType::Answered.into(),
             query_result: Some(answer),
@@ -180,19 +195,47 @@ impl ByHand {
         self.client().respond_query_task_completed(request).await.map(|_| ())
     }
 
+    pub(crate) async fn describe(&self) -> public::DescribeWorkflowExecutionResponse {
+        let request = public::DescribeWorkflowExecutionRequest {
+            namespace: self.namespace.clone(),
+            execution: Some(self.execution()),
+        };
+        self.client().describe_workflow_execution(request).await.expect("a description").into_inner()
+    }
+
     pub(crate) async fn events(&self) -> Vec<HistoryEvent> {
         let request = public::GetWorkflowExecutionHistoryRequest {
-            namespace: NAMESPACE.into(),
+            namespace: self.namespace.clone(),
             execution: Some(self.execution()),
             ..Default::default()
         };
         let page = self.client().get_workflow_execution_history(request).await.expect("a history").into_inner();
         page.history.unwrap_or_default().events
     }
-}
 
-pub(crate) fn text(text: &str) -> Payloads {
-    Payloads { payloads: vec![Payload { data: text.to_owned().into(), ..Default::default() }] }
+    /// Waits until a run's history has an event of this name.
+    pub(crate) async fn event(&self, name: &str) -> HistoryEvent {
+        let found = tokio::time::timeout(PATIENCE, async {
+            let mut next_page_token = Bytes::new();
+            loop {
+                let request = public::GetWorkflowExecutionHistoryRequest {
+                    namespace: self.namespace.clone(),
+                    execution: Some(self.execution()),
+                    wait_new_event: true,
+                    next_page_token,
+                    ..Default::default()
+                };
+                let page = self.client().get_workflow_execution_history(request).await.expect("history").into_inner();
+                let events = page.history.unwrap_or_default().events;
+                if let Some(event) = events.into_iter().find(|event| commands::name(event) == name) {
+                    return event;
+                }
+                next_page_token = page.next_page_token;
+                assert!(!next_page_token.is_empty(), "{} is over without {name}", self.name);
+            }
+        });
+        found.await.unwrap_or_else(|_| panic!("{} has no {name}", self.name))
+    }
 }
 
 /// The same answer to all queries that a workflow task brought.
@@ -203,13 +246,4 @@ pub(crate) fn answers(queries: HashMap<String, WorkflowQuery>, answer: &str) -> 
         ..Default::default()
     };
     queries.into_keys().map(|id| (id, result.clone())).collect()
-}
-
-pub(crate) fn complete_workflow() -> Command {
-    let what = CompleteWorkflowExecutionCommandAttributes { result: Some(text("done")) };
-    Command {
-        command_type: CommandType::CompleteWorkflowExecution.into(),
-        attributes: Some(Attributes::CompleteWorkflowExecutionCommandAttributes(what)),
-        ..Default::default()
-    }
 }

@@ -6,7 +6,8 @@ use proto::temporal::api::common::v1::ActivityType;
 use proto::temporal::api::enums::v1::{CommandType, EventType, WorkflowIdConflictPolicy};
 use proto::temporal::api::workflowservice::v1 as public;
 
-use crate::by_hand::{ByHand, complete_workflow, text};
+use crate::by_hand::ByHand;
+use crate::commands::{finish, text};
 use crate::given::{NAMESPACE, a_node};
 
 fn eager_start(run: &ByHand) -> public::StartWorkflowExecutionRequest {
@@ -54,7 +55,7 @@ async fn a_start_brings_the_first_task_back_and_a_repeated_one_the_same() {
     let again = start(&run, eager_start(&run)).await;
     assert_eq!((again.run_id, again.eager_workflow_task.as_ref()), (started.run_id, Some(&task)));
 
-    run.complete(task.task_token, vec![complete_workflow()]).await;
+    run.complete(task.task_token, vec![finish("done")]).await;
     let late = start(&run, eager_start(&run)).await;
     assert_eq!(late.eager_workflow_task, None, "its task is done");
     given.stop().await;

@@ -9,8 +9,9 @@ use proto::temporal::api::enums::v1::{
 };
 use proto::temporal::api::history::v1::history_event::Attributes;
 
+use crate::by_hand::ByHand;
+use crate::commands::{cancel_other, execution, names, payloads, signal_other};
 use crate::given::{NAMESPACE, a_node, register};
-use crate::worker::{cancel_other, event, execution, history, names, payloads, signal_other, start, work};
 
 fn signal(workflow_id: &str, name: &str) -> SignalExternalWorkflowExecutionCommandAttributes {
     SignalExternalWorkflowExecutionCommandAttributes {
@@ -32,12 +33,14 @@ fn cancel(workflow_id: &str) -> RequestCancelExternalWorkflowExecutionCommandAtt
 #[tokio::test]
 async fn a_signal_and_a_cancel_request_arrive_and_name_their_sender() {
     let given = a_node().await;
-    let run_id = start(&given, NAMESPACE, "sender").await;
-    start(&given, NAMESPACE, "target").await;
-    work(&given, "sender", vec![signal_other(signal("target", "go")), cancel_other(cancel("target"))]).await;
-    event(&given, NAMESPACE, "sender", "ExternalWorkflowExecutionSignaled").await;
-    event(&given, NAMESPACE, "sender", "ExternalWorkflowExecutionCancelRequested").await;
-    let events = history(&given, NAMESPACE, execution("target")).await;
+    let run_id = ByHand::new(&given, "sender").start().await;
+    ByHand::new(&given, "target").start().await;
+    ByHand::new(&given, "sender")
+        .work(vec![signal_other(signal("target", "go")), cancel_other(cancel("target"))])
+        .await;
+    ByHand::new(&given, "sender").event("ExternalWorkflowExecutionSignaled").await;
+    ByHand::new(&given, "sender").event("ExternalWorkflowExecutionCancelRequested").await;
+    let events = ByHand::new(&given, "target").events().await;
     assert_eq!(names(&events)[2..], ["WorkflowExecutionSignaled", "WorkflowExecutionCancelRequested"]);
     let Some(Attributes::WorkflowExecutionSignaledEventAttributes(signaled)) = &events[2].attributes else {
         panic!("no signal")
@@ -55,15 +58,15 @@ async fn a_signal_and_a_cancel_request_arrive_and_name_their_sender() {
 #[tokio::test]
 async fn signals_to_one_workflow_arrive_in_the_order_of_sending() {
     let given = a_node().await;
-    start(&given, NAMESPACE, "sender").await;
-    start(&given, NAMESPACE, "target").await;
+    ByHand::new(&given, "sender").start().await;
+    ByHand::new(&given, "target").start().await;
     let sent: Vec<String> = (0..40).map(|n| format!("signal-{n}")).collect();
-    work(&given, "sender", sent.iter().map(|name| signal_other(signal("target", name))).collect()).await;
+    ByHand::new(&given, "sender").work(sent.iter().map(|name| signal_other(signal("target", name))).collect()).await;
     // The last one's answer is the last that the sender gets.
     let mut arrived = Vec::new();
     while arrived.len() < sent.len() {
-        event(&given, NAMESPACE, "target", "WorkflowExecutionSignaled").await;
-        let events = history(&given, NAMESPACE, execution("target")).await;
+        ByHand::new(&given, "target").event("WorkflowExecutionSignaled").await;
+        let events = ByHand::new(&given, "target").events().await;
         arrived = events
             .into_iter()
             .filter_map(|event| match event.attributes {
@@ -79,11 +82,11 @@ async fn signals_to_one_workflow_arrive_in_the_order_of_sending() {
 #[tokio::test]
 async fn what_cannot_arrive_fails_with_its_cause() {
     let given = a_node().await;
-    start(&given, NAMESPACE, "stranger").await;
+    ByHand::new(&given, "stranger").start().await;
     for (workflow_id, target, child_only) in
         [("asks-nobody", "nobody", false), ("asks-itself", "asks-itself", false), ("asks-no-child", "stranger", true)]
     {
-        start(&given, NAMESPACE, workflow_id).await;
+        ByHand::new(&given, workflow_id).start().await;
         let signal = SignalExternalWorkflowExecutionCommandAttributes {
             child_workflow_only: child_only,
             ..signal(target, "go")
@@ -92,21 +95,21 @@ async fn what_cannot_arrive_fails_with_its_cause() {
             child_workflow_only: child_only,
             ..cancel(target)
         };
-        work(&given, workflow_id, vec![signal_other(signal), cancel_other(cancel)]).await;
-        let failed = event(&given, NAMESPACE, workflow_id, "SignalExternalWorkflowExecutionFailed").await;
+        ByHand::new(&given, workflow_id).work(vec![signal_other(signal), cancel_other(cancel)]).await;
+        let failed = ByHand::new(&given, workflow_id).event("SignalExternalWorkflowExecutionFailed").await;
         let Some(Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(failed)) = failed.attributes else {
             panic!("no failure")
         };
         assert_eq!(failed.cause(), SignalFailedCause::ExternalWorkflowExecutionNotFound);
         assert_eq!(failed.namespace, NAMESPACE);
-        let failed = event(&given, NAMESPACE, workflow_id, "RequestCancelExternalWorkflowExecutionFailed").await;
+        let failed = ByHand::new(&given, workflow_id).event("RequestCancelExternalWorkflowExecutionFailed").await;
         let Some(Attributes::RequestCancelExternalWorkflowExecutionFailedEventAttributes(failed)) = failed.attributes
         else {
             panic!("no failure")
         };
         assert_eq!(failed.cause(), CancelFailedCause::ExternalWorkflowExecutionNotFound);
     }
-    assert_eq!(history(&given, NAMESPACE, execution("stranger")).await.len(), 2, "it hears nothing");
+    assert_eq!(ByHand::new(&given, "stranger").events().await.len(), 2, "it hears nothing");
     given.stop().await;
 }
 
@@ -114,18 +117,18 @@ async fn what_cannot_arrive_fails_with_its_cause() {
 async fn a_workflow_in_another_namespace_is_signaled() {
     let given = a_node().await;
     given.client().register_namespace(register("elsewhere")).await.expect("a namespace is made");
-    start(&given, NAMESPACE, "sender").await;
-    start(&given, "elsewhere", "target").await;
+    ByHand::new(&given, "sender").start().await;
+    ByHand::elsewhere(&given, "elsewhere", "target").start().await;
     #[expect(deprecated, reason = "workers still name a namespace")]
     let signal =
         SignalExternalWorkflowExecutionCommandAttributes { namespace: "elsewhere".into(), ..signal("target", "go") };
-    work(&given, "sender", vec![signal_other(signal)]).await;
-    let answer = event(&given, NAMESPACE, "sender", "ExternalWorkflowExecutionSignaled").await;
+    ByHand::new(&given, "sender").work(vec![signal_other(signal)]).await;
+    let answer = ByHand::new(&given, "sender").event("ExternalWorkflowExecutionSignaled").await;
     let Some(Attributes::ExternalWorkflowExecutionSignaledEventAttributes(answer)) = answer.attributes else {
         panic!("no answer")
     };
     assert_eq!(answer.namespace, "elsewhere");
-    event(&given, "elsewhere", "target", "WorkflowExecutionSignaled").await;
+    ByHand::elsewhere(&given, "elsewhere", "target").event("WorkflowExecutionSignaled").await;
     given.stop().await;
 }
 
@@ -134,16 +137,17 @@ async fn two_workflows_that_ask_each_other_at_the_same_moment_both_get_their_ans
     let given = a_node().await;
     let pairs: Vec<(String, String)> = (0..8).map(|n| (format!("left-{n}"), format!("right-{n}"))).collect();
     for (left, right) in &pairs {
-        start(&given, NAMESPACE, left).await;
-        start(&given, NAMESPACE, right).await;
+        ByHand::new(&given, left).start().await;
+        ByHand::new(&given, right).start().await;
     }
     for (left, right) in &pairs {
         let ask = |target: &str| (0..5).map(|_| signal_other(signal(target, "go"))).collect::<Vec<_>>();
-        tokio::join!(work(&given, left, ask(right)), work(&given, right, ask(left)));
+        let (one, other) = (ByHand::new(&given, left), ByHand::new(&given, right));
+        tokio::join!(one.work(ask(right)), other.work(ask(left)));
     }
     for workflow_id in pairs.iter().flat_map(|(left, right)| [left, right]) {
-        event(&given, NAMESPACE, workflow_id, "ExternalWorkflowExecutionSignaled").await;
-        event(&given, NAMESPACE, workflow_id, "WorkflowExecutionSignaled").await;
+        ByHand::new(&given, workflow_id).event("ExternalWorkflowExecutionSignaled").await;
+        ByHand::new(&given, workflow_id).event("WorkflowExecutionSignaled").await;
     }
     given.stop().await;
 }

@@ -16,7 +16,8 @@ use server::env::Env;
 use server::node::Node;
 use tonic::{Code, Status};
 
-use crate::by_hand::{ByHand, complete_workflow};
+use crate::by_hand::ByHand;
+use crate::commands::finish;
 use crate::given::{Given, NAMESPACE, a_node, a_node_in, config, connect, refused, register};
 
 /// Events of a page unless fewer are asked for, and at most.
@@ -91,7 +92,7 @@ async fn the_close_event_is_waited_for_and_comes_alone() {
     run.signal("not yet").await;
     let task = run.poll().await;
     assert!(!poll.is_finished());
-    run.complete(task.task_token, vec![complete_workflow()]).await;
+    run.complete(task.task_token, vec![finish("done")]).await;
     let page = poll.await.unwrap();
     assert_eq!(page.events[0].event_type(), EventType::WorkflowExecutionCompleted);
     assert_eq!((page.events.len(), page.token.is_empty()), (1, true));

@@ -1,9 +1,9 @@
 //! End-to-end tests in one binary: a whole node over gRPC, on the embedded store.
 
 mod given;
-mod worker;
 mod frontend;
 mod by_hand;
+mod commands;
 mod history;
 mod activities;
 mod starts;
@@ -14,6 +14,7 @@ mod children;
 mod external;
 mod eager;
 mod task_failures;
+mod limits;
 mod history_polls;
 mod reset;
 mod pause;

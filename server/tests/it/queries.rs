@@ -14,7 +14,8 @@ use proto::temporal::api::workflowservice::v1 as public;
 use tokio::task::JoinHandle;
 use tonic::{Code, Status};
 
-use crate::by_hand::{ByHand, answers, complete_workflow, text};
+use crate::by_hand::{ByHand, answers};
+use crate::commands::{finish, text};
 use crate::given::{NAMESPACE, a_node, a_node_in, detail, refused, register};
 
 type Answer = Result<public::QueryWorkflowResponse, Status>;
@@ -125,7 +126,7 @@ async fn a_query_survives_the_end_of_its_run() {
     let query = buffered(&closing).await;
     let task = closing.poll().await;
     let request = public::RespondWorkflowTaskCompletedRequest {
-        commands: vec![complete_workflow()],
+        commands: vec![finish("done")],
         query_results: answers(task.queries, "last words"),
         ..closing.completion(task.task_token)
     };

@@ -110,7 +110,7 @@ async fn a_start_after_a_closed_run_follows_the_reuse_policy() {
                 run.terminate().await;
             } else {
                 let task = run.poll().await;
-                run.complete(task.task_token, vec![crate::by_hand::complete_workflow()]).await;
+                run.complete(task.task_token, vec![crate::commands::finish("done")]).await;
             }
             firsts.push((first, run, reuse, is_failure));
         }
@@ -203,7 +203,7 @@ async fn a_cron_run_begins_at_its_first_time() {
         public::StartWorkflowExecutionRequest { cron_schedule: "@every 1s".into(), ..every_second.start_request() };
     let first = start(&given, request).await.expect("a start").run_id;
     let task = every_second.poll().await;
-    every_second.complete(task.task_token, vec![crate::by_hand::complete_workflow()]).await;
+    every_second.complete(task.task_token, vec![crate::commands::finish("done")]).await;
     let info = describe(&given, &every_second).await.workflow_execution_info.expect("a run");
     assert_ne!(info.execution.expect("the next run").run_id, first);
     assert_eq!(info.first_run_id, first);

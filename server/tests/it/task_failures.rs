@@ -22,7 +22,8 @@ use proto::temporal::api::sdk::v1::WorkflowTaskCompletedMetadata;
 use proto::temporal::api::workflowservice::v1 as public;
 use tonic::Code;
 
-use crate::by_hand::{ByHand, complete_workflow};
+use crate::by_hand::ByHand;
+use crate::commands::finish;
 use crate::given::{NAMESPACE, a_node};
 
 /// One more than a run may have pending of a kind.
@@ -177,7 +178,7 @@ async fn the_server_says_why_it_ends_a_task() {
     let task = unseen.poll().await;
     unseen.signal("unseen").await;
     let request = public::RespondWorkflowTaskCompletedRequest {
-        commands: vec![complete_workflow()],
+        commands: vec![finish("done")],
         ..unseen.completion(task.task_token)
     };
     assert_eq!(unseen.respond(request).await.unwrap_err().code(), Code::InvalidArgument);
@@ -247,7 +248,7 @@ async fn a_run_that_is_freed_from_its_sticky_queue_goes_to_all_workers() {
     run.signal("wake").await;
     let task = run.poll().await;
     assert_eq!(task.history.unwrap().events.len(), 7, "with the whole history");
-    run.complete(task.task_token, vec![complete_workflow()]).await;
+    run.complete(task.task_token, vec![finish("done")]).await;
     let status = run.client().reset_sticky_task_queue(reset).await.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::NotFound, "workflow execution already completed"));
     given.stop().await;
