@@ -170,6 +170,9 @@ fn begin(random: &mut SmallRng) -> Run {
     if random.random_ratio(1, 5) {
         facts.limits.history_count = 90;
     }
+    if random.random_ratio(1, 5) {
+        facts.limits.mutable_state_size = 2000;
+    }
     Run::started_under(start, facts)
 }
 
