@@ -87,6 +87,9 @@ impl CqlEngine {
     async fn load_page(&self, mut slice: Slice) -> Result<Page, StoreError> {
         let table = slice.partition.table;
         let mut page = Page::default();
+        if slice.is_beyond_keys() {
+            return Ok(page);
+        }
         let mut n_bytes = 0;
         loop {
             let wanted = self.row_sizes.rows_for(table, PAGE_BYTES - n_bytes, slice.limit - page.rows.len());

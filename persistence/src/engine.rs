@@ -24,7 +24,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The static columns of a partition, in the table's order; `None` is unset.
     fn statics(&self, partition: Partition, consistency: Consistency) -> BoxFuture<'_, Result<Statics, StoreError>>;
 
-    /// The rows of a clustering range, in order, at most `slice.limit` of them.
+    /// The rows of a clustering range, in order, at most `slice.limit` of them. None if the slice is beyond all keys.
     fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>>;
 
     /// Applies all of the batch or nothing of it.
@@ -198,6 +198,19 @@ impl Slice {
         if let Some(Continuation(key)) = &self.after {
             assert_kinds(table, table.clustering, key);
         }
+    }
+
+    /// It names a place that no row has, because a key of such a size is never written; engines stop at reading one, too.
+    /// Each engine asks before it reads.
+    #[must_use]
+    pub fn is_beyond_keys(&self) -> bool {
+        let bound = |bound: &Bound<Vec<Value>>| match bound {
+            Bound::Included(prefix) | Bound::Excluded(prefix) => size(prefix),
+            Bound::Unbounded => 0,
+        };
+        let after = self.after.as_ref().map_or(0, |Continuation(key)| size(key));
+        let longest = bound(&self.range.lower).max(bound(&self.range.upper)).max(after);
+        size(&self.partition.key) + longest > KEY_BYTES
     }
 }
 

@@ -217,6 +217,16 @@ fn has_waiting_end(draft: &Draft, scheduled_event_id: EventId) -> bool {
     draft.waiting().any(|event| ended_activity(event) == Some(scheduled_event_id))
 }
 
+impl ExecutionState {
+    /// Activities that are not over, not even by an event that waits for the workflow task in flight.
+    pub fn pending_activities(&self) -> impl Iterator<Item = &Activity> {
+        let waiting = || self.unrecorded.buffered_events.iter().map(|(_, event)| event);
+        let activities = self.activities.iter().map(|(_, activity)| activity);
+        activities
+            .filter(move |activity| !waiting().any(|event| ended_activity(event) == Some(activity.scheduled_event_id)))
+    }
+}
+
 /// The activity that an event ends.
 fn ended_activity(event: &HistoryEvent) -> Option<EventId> {
     let what = event.attributes.as_ref()?;

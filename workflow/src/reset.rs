@@ -45,6 +45,8 @@ pub struct Reset {
     pub reason: String,
     /// Of the reset: the same request gets the same run.
     pub request_id: String,
+    /// Of the start that made the base: told again, it gets the new run.
+    pub start_request_id: String,
     /// What came after the point of the reset, in its order; see `Reapplied`.
     pub events: Vec<HistoryEvent>,
     /// What is changed of the new run before it begins.
@@ -115,7 +117,8 @@ pub struct ResetPoint {
 pub fn reset(replayed: &ExecutionState, reset: Reset, facts: &Facts) -> Result<Box<Transition>, Rejection> {
     assert!(replayed.is_running(), "a run is reset to a point before its end");
     let mut draft = Draft::from_part(replayed, facts);
-    draft.state.unrecorded.start_request_id.clone_from(&reset.request_id);
+    draft.state.unrecorded.start_request_id.clone_from(&reset.start_request_id);
+    draft.state.unrecorded.reset_request_id.clone_from(&reset.request_id);
     fail_workflow_task(&mut draft, &reset)?;
     wake(&mut draft);
     fail_activities(&mut draft, &reset.reason);

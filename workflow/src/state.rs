@@ -88,6 +88,8 @@ pub struct Unrecorded {
     pub last_updated_at: Option<Timestamp>,
     /// Of the start that made this run: the same request gets the same run.
     pub start_request_id: String,
+    /// Of the reset that made this run: the same reset gets the same run.
+    pub reset_request_id: String,
     /// Of the cancel request, recorded or buffered.
     pub cancel_request_id: Option<String>,
     /// The run that this one was reset to, the last one if there are several.

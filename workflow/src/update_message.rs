@@ -32,6 +32,8 @@ pub(crate) struct Answers {
     /// Ids that a command has named. A second message of the same id can no longer be named.
     named: BTreeSet<String>,
     waiting: Vec<WaitingUpdate>,
+    /// Updates that this workflow task rejects: nothing more can be said of them.
+    rejected: BTreeSet<String>,
 }
 
 /// Which of the waiting updates a workflow task brings to its worker.
@@ -92,7 +94,7 @@ pub(crate) fn only_reject(messages: &[Message]) -> bool {
 
 impl Answers {
     pub(crate) fn new(messages: Vec<Message>, waiting: Vec<WaitingUpdate>) -> Self {
-        Self { messages, named: BTreeSet::new(), waiting }
+        Self { messages, waiting, ..Self::default() }
     }
 
     /// Updates that no worker has answered yet.
@@ -185,6 +187,7 @@ fn accept(draft: &mut Draft, completion: &mut Completion, id: &str, message: Acc
 
 fn reject(draft: &mut Draft, completion: &mut Completion, id: &str, message: Rejection) -> Result<(), BadCommand> {
     if take_unanswered(draft, completion, id, (Rejection::NAME, message.rejected_request))?.is_some() {
+        completion.answers.rejected.insert(id.to_owned());
         let failure = message.failure.unwrap_or_default();
         draft.notify(Notice::UpdateRejected { update_id: id.to_owned(), failure });
     }
@@ -207,6 +210,9 @@ fn take_unanswered(
 ) -> Result<Option<Unanswered>, BadCommand> {
     if !draft.state.is_running() && kind != Rejection::NAME {
         return Ok(None);
+    }
+    if completion.answers.rejected.contains(id) {
+        return Err(misplaced(id, kind, "ProvisionallyCompleted"));
     }
     if let Some(waiting) = completion.answers.take_waiting(id) {
         return Ok(Some(Unanswered { in_memory: Some(waiting.request) }));

@@ -47,7 +47,8 @@ macro_rules! conformance_suite {
             concurrency: increments_by_condition_are_each_counted_once, one_of_many_creators_wins,
                 a_read_sees_all_of_a_batch_or_nothing, serial_reads_see_every_acknowledged_write;
             sizes: values_may_have_two_mebibytes, a_batch_may_have_four_mebibytes, large_rows_are_paged_by_their_size,
-                a_batch_that_is_too_large_is_not_applied, a_partition_may_have_a_hundred_thousand_rows;
+                a_batch_that_is_too_large_is_not_applied, a_key_that_is_too_large_is_read_as_absent,
+                a_partition_may_have_a_hundred_thousand_rows;
         }
     };
     (@claims $factory:expr; $($module:ident: $($claim:ident),+;)+) => {

@@ -54,6 +54,14 @@ pub async fn a_batch_that_is_too_large_is_not_applied(engine: Arc<dyn Engine>) {
     assert_eq!(all(&*engine, &partition).await, []);
 }
 
+pub async fn a_key_that_is_too_large_is_read_as_absent(engine: Arc<dyn Engine>) {
+    let partition = composite();
+    let whole = key(0, &"long".repeat(20_000), 0);
+    for range in [KeyRange::prefix(whole.clone()), KeyRange::prefix(whole[..2].to_vec())] {
+        assert_eq!(slice(&*engine, Slice::new(partition.clone(), range, 10)).await, []);
+    }
+}
+
 /// Written in batches, paged through, read from its end, and deleted as one range.
 pub async fn a_partition_may_have_a_hundred_thousand_rows(engine: Arc<dyn Engine>) {
     const ROWS: i32 = 100_000;

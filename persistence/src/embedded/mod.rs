@@ -103,6 +103,9 @@ impl Engine for Embedded {
     fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>> {
         Box::pin(async move {
             slice.check();
+            if slice.is_beyond_keys() {
+                return Ok(Page::default());
+            }
             self.settle(&slice.partition, slice.consistency).await?;
             if let Some(key) = reading::single_key(&slice) {
                 return reading::single_row(&self.disk.view(), &slice.partition, key);

@@ -114,6 +114,9 @@ impl Engine for Model {
     fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>> {
         Box::pin(async move {
             slice.check();
+            if slice.is_beyond_keys() {
+                return Ok(Page::default());
+            }
             self.travel().await;
             let page = self.state().read(&slice);
             self.travel().await;

@@ -23,7 +23,7 @@ impl AdminService for Admin {
 
 async fn explain_list(frontend: &Frontend, request: ExplainListRequest) -> Result<ExplainListResponse, ServiceError> {
     let namespace = frontend.enter(&request.namespace).await?;
-    let lines =
-        frontend.peers.visibility()?.explain(namespace.id, &namespace.custom_attributes, &request.query).await?;
+    let custom = &namespace.custom_attributes;
+    let lines = frontend.peers.visibility()?.explain(namespace.id, custom, &request.query).await?;
     Ok(ExplainListResponse { lines })
 }

@@ -44,14 +44,15 @@ pub(crate) fn describe(
             user_metadata,
         }),
         workflow_execution_info: Some(execution_info(state)),
-        pending_activities: state.activities.iter().map(|(_, activity)| pending_activity(activity, now)).collect(),
+        pending_activities: state.pending_activities().map(|activity| pending_activity(activity, now)).collect(),
         pending_children: state.pending_children().map(|(child, run_id)| pending_child(child, run_id)).collect(),
         pending_workflow_task: pending_workflow_task(&state.workflow_task),
         workflow_extended_info: Some(WorkflowExecutionExtendedInfo {
             execution_expiration_time: started.execution_expires_at.map(Into::into),
             run_expiration_time: Some(started.run_expires_at.map_or(NEVER, Into::into)),
             original_start_time: Some(started.started_at.into()),
-            cancel_requested: state.cancel_requested.is_some(),
+            // Asked for, though its event may still wait for a workflow task to end.
+            cancel_requested: state.unrecorded.cancel_request_id.is_some(),
             request_id_infos: request_ids(state),
             pause_info: state.paused().map(pause_info),
             last_reset_time: started.reset_at.map(Into::into),

@@ -73,22 +73,24 @@ impl Shard {
         let mut base = self.hold(base_key, &base_slot).await?;
         check_point(&base.state, request.point)?;
         let newest = self.find_current(base_key.namespace_id, &base_key.workflow_id).await?;
-        if let Some(made) = newest.as_ref().filter(|newest| newest.request_id == request.request_id) {
-            drop((base, permit));
-            self.committer.confirmed().await.map_err(TransactError::from)?;
-            return Ok(made.run_id);
-        }
-
-        let prefix = self.prefix(&base.state, request.point).await?;
-        let mut later = self.later(&base.state, &request, newest.as_ref()).await?;
         // The younger one last, as everybody locks them.
-        let other = newest.map(|run| run.run_id).filter(|run_id| *run_id != base_key.run_id);
+        let other = newest.as_ref().map(|run| run.run_id).filter(|run_id| *run_id != base_key.run_id);
         let other = other.map(|run_id| ExecutionKey { run_id, ..base_key.clone() });
         let other_slot = other.as_ref().map(|key| self.slots.run(key));
         let mut current = match (&other, &other_slot) {
             (Some(key), Some(slot)) => Some(self.hold(key, slot).await?),
             (None, _) | (_, None) => None,
         };
+        let youngest = &current.as_ref().unwrap_or(&base).state;
+        if youngest.unrecorded.reset_request_id == request.request_id {
+            let made = youngest.key.run_id;
+            drop((base, current, permit));
+            self.committer.confirmed().await.map_err(TransactError::from)?;
+            return Ok(made);
+        }
+
+        let prefix = self.prefix(&base.state, request.point).await?;
+        let mut later = self.later(&base.state, &request, newest.as_ref()).await?;
         if let Some(current) = current.as_ref().filter(|_| later.leads_to_current) {
             self.add_later(&current.state, EventId::FIRST, &request, &mut later).await?;
         }
@@ -267,6 +269,7 @@ fn new_run(
         base_run_id: base.key.run_id,
         reason: request.reason.clone(),
         request_id: request.request_id.clone(),
+        start_request_id: base.unrecorded.start_request_id.clone(),
         events,
         options: request.options.clone(),
     };

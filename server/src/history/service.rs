@@ -445,6 +445,9 @@ fn sender(execution: Option<WorkflowExecution>, initiated_event_id: i64, child_o
     execution.map(|execution| Sender { execution, initiated_event_id, child_only })
 }
 
+/// None for what is no time at all, or less than that.
 pub(super) fn span(duration: Option<prost_types::Duration>) -> Option<Duration> {
-    duration.and_then(|duration| duration.try_into().ok()).filter(|span: &Duration| !span.is_zero())
+    // Making sense of the least number of seconds overflows in the conversion.
+    let duration = duration.filter(|duration| duration.seconds >= 0)?;
+    duration.try_into().ok().filter(|span: &Duration| !span.is_zero())
 }

@@ -239,10 +239,10 @@ impl Shard {
 }
 
 impl StartRequest {
-    /// A signal-with-start goes to the run that is open, unless it made that run itself or wants to replace it.
+    /// A signal-with-start goes to the run that is open, unless it wants to replace it. If it made that run itself, the
+    /// run knows the signal; if a plain start with the same request id did, the signal must not be lost.
     fn joins(&self, current: &CurrentRun) -> bool {
-        let is_own = current.request_id == self.start.request_id;
-        current.status == Status::Running && !is_own && self.conflict != WorkflowIdConflictPolicy::TerminateExisting
+        current.status == Status::Running && self.conflict != WorkflowIdConflictPolicy::TerminateExisting
     }
 
     fn policy(&self) -> StartPolicy<'_> {

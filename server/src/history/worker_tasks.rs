@@ -17,6 +17,7 @@ use workflow::{
 
 use super::describe::{normal_queue, proto_duration};
 use super::query_buffer::TaskAttempt;
+use super::service::span;
 use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
@@ -166,7 +167,10 @@ impl Shard {
         let slot = self.slots.run(key);
         let answering = slot.queries.answering(&self.waiters, key);
         let reply = self.transact(key, Input::CompleteWorkflowTask(Box::new(input))).await?;
-        answering.deliver(request.query_results);
+        // What a refused task says of the run never came to be: its queries go on to the next one.
+        if matches!(reply, Reply::WorkflowTaskCompleted { .. }) {
+            answering.deliver(request.query_results);
+        }
         drop(answering);
         match reply {
             Reply::WorkflowTaskCompleted { new_task, reset_to, activities } => {
@@ -351,7 +355,7 @@ impl Shard {
 
 fn sticky_of(attributes: proto::temporal::api::taskqueue::v1::StickyExecutionAttributes) -> Option<Sticky> {
     let task_queue = attributes.worker_task_queue.filter(|queue| !queue.name.is_empty())?.name;
-    let timeout = attributes.schedule_to_start_timeout.and_then(|timeout| timeout.try_into().ok());
+    let timeout = span(attributes.schedule_to_start_timeout);
     Some(Sticky { task_queue, schedule_to_start_timeout: timeout.unwrap_or_default() })
 }
 

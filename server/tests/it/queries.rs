@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use proto::temporal::api::command::v1::command::Attributes;
+use proto::temporal::api::command::v1::{CancelTimerCommandAttributes, Command};
 use proto::temporal::api::enums::v1::{
-    QueryRejectCondition, QueryResultType, WorkflowExecutionStatus, WorkflowTaskFailedCause,
+    CommandType, QueryRejectCondition, QueryResultType, WorkflowExecutionStatus, WorkflowTaskFailedCause,
 };
 use proto::temporal::api::errordetails::v1::{QueryFailedFailure, ResourceExhaustedFailure, WorkflowNotReadyFailure};
 use proto::temporal::api::failure::v1::Failure;
@@ -95,6 +97,33 @@ async fn a_query_does_not_ride_with_a_task_that_lacks_a_signal_before_it() {
     assert_eq!(next.queries.len(), 1, "it rides with the task that has the second signal");
     run.complete_with(next.task_token, answers(next.queries, "both")).await;
     assert_eq!(query.await.unwrap().unwrap().query_result, Some(text("both")));
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_is_not_answered_by_a_workflow_task_that_is_refused() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "refused");
+    run.begin().await;
+    run.signal("wake").await;
+    let query = buffered(&run).await;
+    let task = run.poll().await;
+    let unknown_timer = CancelTimerCommandAttributes { timer_id: "nope".into() };
+    let command = Command {
+        command_type: CommandType::CancelTimer.into(),
+        attributes: Some(Attributes::CancelTimerCommandAttributes(unknown_timer)),
+        ..Default::default()
+    };
+    let refusal = public::RespondWorkflowTaskCompletedRequest {
+        commands: vec![command],
+        query_results: answers(task.queries, "never was"),
+        ..run.completion(task.task_token)
+    };
+    assert_eq!(run.respond(refusal).await.expect_err("there is no such timer").code(), Code::InvalidArgument);
+    let next = run.poll().await;
+    assert_eq!(next.queries.len(), 1, "it still waits");
+    run.complete_with(next.task_token, answers(next.queries, "is")).await;
+    assert_eq!(query.await.unwrap().unwrap().query_result, Some(text("is")));
     given.stop().await;
 }
 

@@ -30,15 +30,18 @@ fn queue() -> Option<TaskQueue> {
     Some(TaskQueue { name: "redone".into(), ..Default::default() })
 }
 
-async fn start(given: &Given) -> String {
-    let start = public::StartWorkflowExecutionRequest {
+fn start_request() -> public::StartWorkflowExecutionRequest {
+    public::StartWorkflowExecutionRequest {
         namespace: NAMESPACE.into(),
         workflow_id: ID.into(),
         workflow_type: Some(WorkflowType { name: "redone".into() }),
         task_queue: queue(),
         ..Default::default()
-    };
-    given.client().start_workflow_execution(start).await.expect("the start is granted").into_inner().run_id
+    }
+}
+
+async fn start(given: &Given) -> String {
+    given.client().start_workflow_execution(start_request()).await.expect("the start is granted").into_inner().run_id
 }
 
 /// Takes the next workflow task.
@@ -198,6 +201,29 @@ async fn an_open_run_is_reset_and_goes_on_as_another() {
     );
     work(&given, vec![finish()]).await;
     assert_eq!(history(&given, &new).await.last().map(HistoryEvent::event_type), Some(E::WorkflowExecutionCompleted));
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_is_repeated_after_a_reset_finds_the_run_of_the_reset() {
+    let given = a_node().await;
+    let again = public::StartWorkflowExecutionRequest { request_id: "s-1".into(), ..start_request() };
+    let start = async |request| given.client().start_workflow_execution(request).await;
+    let base = start(again.clone()).await.expect("a start").into_inner().run_id;
+    work(&given, vec![finish()]).await;
+    let new = reset(&given, reset_to(&base, 4, "r-1")).await.expect("the reset is granted");
+    for _ in ["open", "closed"] {
+        let found = start(again.clone()).await.expect("it is the same request").into_inner();
+        assert_eq!((found.run_id.as_str(), found.first_execution_run_id.as_str()), (new.as_str(), base.as_str()));
+        if describe(&given, "").await.workflow_execution_info.expect("a run").status()
+            == WorkflowExecutionStatus::Running
+        {
+            let other = public::StartWorkflowExecutionRequest { request_id: "r-1".into(), ..start_request() };
+            let status = start(other).await.expect_err("the reset's request is no start's");
+            assert_eq!(status.code(), Code::AlreadyExists);
+            work(&given, vec![finish()]).await;
+        }
+    }
     given.stop().await;
 }
 

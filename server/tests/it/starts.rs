@@ -186,6 +186,53 @@ async fn a_start_that_joins_an_open_run_leaves_its_request_and_callbacks() {
 }
 
 #[tokio::test]
+async fn a_signal_with_start_that_has_the_request_id_of_a_start_is_not_lost() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "shared-id");
+    let first = public::StartWorkflowExecutionRequest { request_id: "shared".into(), ..run.start_request() };
+    let run_id = start(&given, first).await.expect("a start").run_id;
+    let request = public::SignalWithStartWorkflowExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_id: run.name.clone(),
+        workflow_type: run.start_request().workflow_type,
+        task_queue: Some(run.queue()),
+        request_id: "shared".into(),
+        signal_name: "kept".into(),
+        ..Default::default()
+    };
+    for _ in ["once", "again"] {
+        let answer = given.client().signal_with_start_workflow_execution(request.clone()).await;
+        let answer = answer.expect("the run is open").into_inner();
+        assert_eq!((answer.run_id.as_str(), answer.started), (run_id.as_str(), false));
+    }
+    let events = run.events().await;
+    let signals = events.iter().filter(|event| event.event_type() == EventType::WorkflowExecutionSignaled);
+    assert_eq!(signals.count(), 1, "it is there, and once");
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn an_id_that_no_run_can_have_is_not_found() {
+    let given = a_node().await;
+    let workflow_id = "x".repeat(70_000);
+    let execution = Some(proto::temporal::api::common::v1::WorkflowExecution { workflow_id, ..Default::default() });
+    let describe =
+        public::DescribeWorkflowExecutionRequest { namespace: NAMESPACE.into(), execution: execution.clone() };
+    let status = given.client().describe_workflow_execution(describe).await.expect_err("there is none");
+    assert_eq!(status.code(), Code::NotFound);
+    assert!(status.message().ends_with("... <truncated>"));
+    let signal = public::SignalWorkflowExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_execution: execution,
+        signal_name: "lost".into(),
+        ..Default::default()
+    };
+    let status = given.client().signal_workflow_execution(signal).await.expect_err("there is none");
+    assert_eq!(status.code(), Code::NotFound);
+    given.stop().await;
+}
+
+#[tokio::test]
 async fn a_cron_run_begins_at_its_first_time() {
     let given = a_node().await;
     let run = ByHand::new(&given, "cron");

@@ -28,6 +28,8 @@ fn ends_of_activities_come_last_and_know_their_start() {
     run.start_task();
     run.start_activity(5).unwrap();
     run.complete_activity(5).unwrap();
+    let pending: Vec<_> = run.state.pending_activities().map(|activity| activity.activity_id.as_str()).collect();
+    assert_eq!(pending, ["b"], "though the end of the other one is not recorded yet");
     run.start_activity(6).unwrap();
     run.complete_activity(6).unwrap();
     run.signal("").unwrap();

@@ -50,7 +50,8 @@ fn a_run_is_reset_to_where_its_workflow_task_was_at_a_worker() {
     let failure = failed.failure.as_ref().unwrap();
     assert_eq!(failure.message, "bad deploy");
     assert!(matches!(failure.failure_info, Some(FailureInfo::ResetWorkflowFailureInfo(_))));
-    assert_eq!(run.state.unrecorded.start_request_id, "reset-1");
+    assert_eq!(run.state.unrecorded.start_request_id, "start-1", "the start, if it is repeated, finds this run");
+    assert_eq!(run.state.unrecorded.reset_request_id, "reset-1");
     assert_eq!(run.state.started.original_run_id, base.state.key.run_id);
 }
 

@@ -140,6 +140,7 @@ impl Run {
             base_run_id: self.state.key.run_id,
             reason: "bad deploy".to_owned(),
             request_id: "reset-1".to_owned(),
+            start_request_id: self.state.unrecorded.start_request_id.clone(),
             events: later.cloned().collect(),
             options,
         };

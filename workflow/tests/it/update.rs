@@ -115,6 +115,18 @@ fn of_two_messages_with_one_id_only_the_first_can_be_named() {
 }
 
 #[test]
+fn an_update_is_rejected_once() {
+    let mut run = Run::updating("u");
+    let again = Message { id: "u/again/reject".to_owned(), ..rejection("u") };
+    let reply = run.answer(vec![rejection("u"), again]).unwrap();
+    let Reply::BadCommand { message, .. } = reply else { panic!("unexpected {reply:?}") };
+    let told = "received *update.Rejection message while in state ProvisionallyCompleted";
+    assert!(message.ends_with(told), "{message}");
+    let is_rejected = |notice: &Notice| matches!(notice, Notice::UpdateRejected { .. });
+    assert!(!run.notices.iter().any(is_rejected), "nobody hears of what a refused task says");
+}
+
+#[test]
 fn two_updates_share_a_task() {
     let mut run = Run::idle();
     run.admit("a").unwrap();

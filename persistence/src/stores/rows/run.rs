@@ -58,7 +58,20 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         known_requests,
         reset_points,
         pause,
-        unrecorded,
+        unrecorded:
+            Unrecorded {
+                db_record_version: _, // the row's version
+                last_txn_id,
+                sticky,
+                buffered_events: _,
+                last_updated_at,
+                start_request_id,
+                reset_request_id,
+                cancel_request_id,
+                reset_run_id,
+                is_closing,
+                listing,
+            },
     } = state;
     record::Run {
         status: encode_status(*status).into(),
@@ -72,6 +85,11 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         cancel_requested_event_id: cancel_requested.map(|event| event.0),
         n_signals: *n_signals,
         history_size: *history_size,
+        last_txn_id: *last_txn_id,
+        sticky: sticky.as_ref().map(encode_sticky),
+        last_updated_at: last_updated_at.map(|at| at.0),
+        start_request_id: start_request_id.clone(),
+        reset_request_id: reset_request_id.clone(),
         n_items: Some(count_items(state)),
         priority: priority.clone(),
         callbacks: callbacks.iter().map(encode_callback).collect(),
@@ -160,6 +178,7 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
             buffered_events: Items::loaded(parts.buffered_events),
             last_updated_at: run.last_updated_at.map(Timestamp),
             start_request_id: run.start_request_id,
+            reset_request_id: run.reset_request_id,
             cancel_request_id: run.cancel_request_id,
             reset_run_id: optional_uuid(&run.reset_run_id, "reset_run_id")?.map(RunId),
             is_closing: run.is_closing,

@@ -98,6 +98,7 @@ impl Sampler {
                 buffered_events: self.items(|s, _| s.event()),
                 last_updated_at: self.maybe(Self::moment),
                 start_request_id: self.text(),
+                reset_request_id: self.text(),
                 cancel_request_id: self.maybe(Self::text),
                 reset_run_id: self.maybe(|s| RunId(s.uuid())),
                 is_closing: self.0.random(),
