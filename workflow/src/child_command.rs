@@ -8,7 +8,7 @@ use proto::temporal::api::enums::v1::{ParentClosePolicy, WorkflowIdReusePolicy, 
 use proto::temporal::api::history::v1::StartChildWorkflowExecutionInitiatedEventAttributes;
 use proto::temporal::api::history::v1::history_event::Attributes;
 
-use crate::commands::{BadCommand, Completion, check_count, check_search_attributes, check_size, normalize_queue};
+use crate::commands::{BadCommand, Completion, check_count, check_size, normalize_queue};
 use crate::cron;
 use crate::draft::{Annotation, Draft, Entry};
 use crate::retry;
@@ -44,7 +44,7 @@ pub(crate) fn start(
     check_size(draft, cause, command.input.as_ref(), oversized)?;
     let oversized = "StartChildWorkflowExecutionCommandAttributes.Memo exceeds size limit.";
     check_size(draft, cause, command.memo.as_ref(), oversized)?;
-    check_search_attributes(draft, cause, command.search_attributes.as_ref())?;
+    search_attributes::check_size(draft, cause, command.search_attributes.as_ref())?;
     let (n_pending, limit) = (draft.state.children.len(), draft.facts.limits.pending_children);
     let too_many = WorkflowTaskFailedCause::PendingChildWorkflowsLimitExceeded;
     check_count(too_many, "pending child workflow executions", n_pending, limit)?;

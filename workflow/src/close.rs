@@ -18,7 +18,7 @@ use proto::temporal::api::history::v1::{
 use uuid::Uuid;
 
 use crate::activity_attempt::timeout_failure;
-use crate::commands::{BadCommand, Completion, check_search_attributes, check_size};
+use crate::commands::{BadCommand, Completion, check_size};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, RunId};
 use crate::input::{RequestCancel, Sender, Terminate};
@@ -283,7 +283,7 @@ pub(crate) fn continue_as_new(
     check_size(draft, cause, command.input.as_ref(), oversized)?;
     let oversized = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
     check_size(draft, cause, command.memo.as_ref(), oversized)?;
-    check_search_attributes(draft, cause, command.search_attributes.as_ref())?;
+    search_attributes::check_size(draft, cause, command.search_attributes.as_ref())?;
     let what =
         Attributes::WorkflowExecutionContinuedAsNewEventAttributes(WorkflowExecutionContinuedAsNewEventAttributes {
             new_execution_run_id: draft.facts.new_run_id.to_string(),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::command::v1::command::Attributes;
-use proto::temporal::api::common::v1::{Payload, Payloads, SearchAttributes};
+use proto::temporal::api::common::v1::{Payload, Payloads};
 use proto::temporal::api::enums::v1::{CommandType, TaskQueueKind, WorkflowTaskFailedCause};
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 
@@ -230,29 +230,6 @@ pub(crate) fn check_size(
 ) -> Result<(), BadCommand> {
     if payload.map_or(0, Message::encoded_len) > draft.facts.limits.blob_size {
         return Err(BadCommand::fatal(cause, oversized));
-    }
-    Ok(())
-}
-
-/// Refuses search attributes that are too large, each or all together.
-pub(crate) fn check_search_attributes(
-    draft: &Draft,
-    cause: WorkflowTaskFailedCause,
-    attributes: Option<&SearchAttributes>,
-) -> Result<(), BadCommand> {
-    let Some(attributes) = attributes else { return Ok(()) };
-    let limits = &draft.facts.limits;
-    let (of_value, of_all) = (limits.search_attribute_size, limits.search_attributes_size);
-    let too_large = |(_, value): &(&String, &Payload)| value.data.len() > of_value;
-    if let Some((name, value)) = attributes.indexed_fields.iter().filter(too_large).min_by_key(|(name, _)| *name) {
-        let size = value.data.len();
-        let reason = format!("search attribute {name} value size {size} exceeds size limit {of_value}");
-        return Err(BadCommand::fatal(cause, &reason));
-    }
-    let size = attributes.encoded_len();
-    if size > of_all {
-        let reason = format!("total size of search attributes {size} exceeds size limit {of_all}");
-        return Err(BadCommand::fatal(cause, &reason));
     }
     Ok(())
 }

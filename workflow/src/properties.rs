@@ -16,7 +16,7 @@ use proto::temporal::api::history::v1::{
     WorkflowPropertiesModifiedEventAttributes,
 };
 
-use crate::commands::{BadCommand, Completion, check_search_attributes, check_size};
+use crate::commands::{BadCommand, Completion, check_size};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::search_attributes;
 use crate::state::ExecutionState;
@@ -40,9 +40,9 @@ pub(crate) fn upsert_search_attributes(
     if fields_size(&upsert.indexed_fields) > draft.facts.limits.blob_size {
         return Err(BadCommand::fatal(cause, "UpsertWorkflowSearchAttributesCommandAttributes exceeds size limit."));
     }
-    let mut merged = draft.state.search_attributes.as_ref().clone();
-    merge(&mut merged.indexed_fields, &upsert.indexed_fields);
-    check_search_attributes(draft, cause, Some(&merged))?;
+    let mut all = draft.state.search_attributes.as_ref().clone();
+    merge(&mut all.indexed_fields, &upsert.indexed_fields);
+    search_attributes::check_size(draft, cause, Some(&all))?;
     let what =
         Attributes::UpsertWorkflowSearchAttributesEventAttributes(UpsertWorkflowSearchAttributesEventAttributes {
             workflow_task_completed_event_id: completion.event_id.0,

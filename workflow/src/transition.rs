@@ -47,10 +47,6 @@ pub struct Facts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     pub blob_size: usize,
-    /// Of one value of a search attribute.
-    pub search_attribute_size: usize,
-    /// Of all search attributes together.
-    pub search_attributes_size: usize,
     pub history_size: i64,
     pub history_count: i64,
     /// Of what is kept of a run besides its history.
@@ -298,8 +294,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             blob_size: 2 * 1024 * 1024,
-            search_attribute_size: 2 * 1024,
-            search_attributes_size: 40 * 1024,
             history_size: 50 * 1024 * 1024,
             history_count: 50 * 1024,
             mutable_state_size: 8 * 1024 * 1024,

@@ -33,7 +33,7 @@ pub(super) async fn with_start(
 ) -> Result<public::ExecuteMultiOperationResponse, ServiceError> {
     let namespace = frontend.enter_to_start(&call.request.namespace).await?;
     let _place = frontend.long_calls.enter(namespace.id, LongCall::ExecuteMultiOperation)?;
-    let checked = validate::update::with_start(call.request, || frontend.new_id())?;
+    let checked = validate::update::with_start(call.request, namespace.search_attributes(), || frontend.new_id())?;
     let ask = request::ExecuteMultiOperationRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     let executed = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.execute_multi_operation(ask.clone()).await

@@ -87,7 +87,10 @@ fn so_many_things_may_be_pending_and_no_more() {
 #[test]
 fn the_defaults_are_those_of_the_reference() {
     let limits = Limits::default();
-    assert_eq!((limits.blob_size, limits.search_attribute_size, limits.search_attributes_size), (2 << 20, 2048, 40960));
+    assert_eq!(
+        (limits.blob_size, limits.search_attribute_value_size, limits.search_attributes_size),
+        (2 << 20, 2048, 40960)
+    );
     assert_eq!((limits.history_size, limits.history_count), (50 << 20, 51_200));
     assert_eq!((limits.suggest_continue_as_new_size, limits.suggest_continue_as_new_count), (4 << 20, 4096));
     assert_eq!((limits.mutable_state_size, limits.transaction_size), (8 << 20, 4 << 20));
@@ -283,7 +286,7 @@ fn search_attributes_are_so_large_each_and_all_together() {
     for (command, total) in commands {
         for margin in MARGINS {
             let cases = [
-                (Limits { search_attribute_size: limit(TEXT.len(), margin), ..Limits::default() }, TEXT.len()),
+                (Limits { search_attribute_value_size: limit(TEXT.len(), margin), ..Limits::default() }, TEXT.len()),
                 (Limits { search_attributes_size: limit(total, margin), ..Limits::default() }, total),
             ];
             let reasons = ["search attribute k value size", "total size of search attributes"];

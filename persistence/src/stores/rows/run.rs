@@ -58,20 +58,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         known_requests,
         reset_points,
         pause,
-        unrecorded:
-            Unrecorded {
-                db_record_version: _, // the row's version
-                last_txn_id,
-                sticky,
-                buffered_events: _,
-                last_updated_at,
-                start_request_id,
-                reset_request_id,
-                cancel_request_id,
-                reset_run_id,
-                is_closing,
-                listing,
-            },
+        unrecorded,
     } = state;
     record::Run {
         status: encode_status(*status).into(),
@@ -85,43 +72,40 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
         cancel_requested_event_id: cancel_requested.map(|event| event.0),
         n_signals: *n_signals,
         history_size: *history_size,
-        last_txn_id: *last_txn_id,
-        sticky: sticky.as_ref().map(encode_sticky),
-        last_updated_at: last_updated_at.map(|at| at.0),
-        start_request_id: start_request_id.clone(),
-        reset_request_id: reset_request_id.clone(),
         n_items: Some(count_items(state)),
         priority: priority.clone(),
         callbacks: callbacks.iter().map(encode_callback).collect(),
         known_requests: known_requests.iter().map(encode_known_request).collect(),
         reset_points: reset_points.iter().map(encode_reset_point).collect(),
         paused: pause.as_ref().map(encode_pause),
-        ..unrecorded_of(unrecorded)
+        ..encode_unrecorded(unrecorded)
     }
 }
 
-/// What a replay does not bring back.
-fn unrecorded_of(unrecorded: &Unrecorded) -> record::Run {
+/// A run of which nothing is known but what no event tells.
+fn encode_unrecorded(unrecorded: &Unrecorded) -> record::Run {
     let Unrecorded {
         db_record_version: _, // the row's version
         last_txn_id,
         sticky,
-        buffered_events: _,
+        buffered_events: _, // rows of their own
         last_updated_at,
         start_request_id,
+        reset_request_id,
         cancel_request_id,
         reset_run_id,
         is_closing,
         listing,
     } = unrecorded;
     record::Run {
-        cancel_request_id: cancel_request_id.clone(),
         last_txn_id: *last_txn_id,
         sticky: sticky.as_ref().map(encode_sticky),
         last_updated_at: last_updated_at.map(|at| at.0),
         start_request_id: start_request_id.clone(),
-        is_closing: *is_closing,
+        reset_request_id: reset_request_id.clone(),
+        cancel_request_id: cancel_request_id.clone(),
         reset_run_id: reset_run_id.map(|run| uuid_bytes(run.0)).unwrap_or_default(),
+        is_closing: *is_closing,
         listing: Some(encode_listing(*listing)),
         ..Default::default()
     }

@@ -225,14 +225,14 @@ impl Index {
     }
 }
 
-/// The values to put at a key; nothing to delete it.
-type RowChanges = BTreeMap<Vec<Value>, Option<Vec<Value>>>;
-
 /// Rows by partition. A later change of a row takes the place of an earlier one.
 #[derive(Default)]
 struct Batches {
-    partitions: BTreeMap<(NamespaceId, i64), RowChanges>,
+    partitions: BTreeMap<(NamespaceId, i64), Changes>,
 }
+
+/// Rows by key; one without values is deleted.
+type Changes = BTreeMap<Vec<Value>, Option<Vec<Value>>>;
 
 impl Batches {
     fn put(&mut self, place: (NamespaceId, i64), key: Vec<Value>, values: Vec<Value>) {

@@ -117,7 +117,7 @@ fn each_limit_of_a_start_is_kept_to_the_byte() {
         for n in [limit - 1, limit, limit + 1] {
             let mut request = proper_start();
             with(&mut request, n);
-            match start::start(request, || "generated".into()) {
+            match start::start(request, undefined(), || "generated".into()) {
                 Ok(_) => assert!(n <= limit, "{what}: {n} of {limit} are taken"),
                 Err(ServiceError::InvalidArgument(told)) => assert_eq!((n, told), (limit + 1, expected(n)), "{what}"),
                 Err(other) => panic!("{what}: {other}"),
