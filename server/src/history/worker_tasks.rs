@@ -174,16 +174,8 @@ impl Shard {
         drop(answering);
         match reply {
             Reply::WorkflowTaskCompleted { new_task, reset_to, activities } => {
-                let mut response = public::RespondWorkflowTaskCompletedResponse {
-                    reset_history_event_id: reset_to.map_or(0, |event| event.0),
-                    ..Default::default()
-                };
-                if let Some(task) = new_task {
-                    response.workflow_task = Some(self.workflow_task(key, *task).await?);
-                }
-                for activity in activities {
-                    response.activity_tasks.push(self.activity_task(key, activity).await?);
-                }
+                let mut response = self.tasks_in_answer(key, new_task, activities).await?;
+                response.reset_history_event_id = reset_to.map_or(0, |event| event.0);
                 Ok(response)
             }
             Reply::BadCommand { message, .. } => Err(ServiceError::InvalidArgument(message)),
@@ -200,6 +192,23 @@ impl Shard {
             | Reply::Priority(_)
             | Reply::Terminated { .. } => Err(unexpected(key)),
         }
+    }
+
+    /// What the worker may go on with at once.
+    async fn tasks_in_answer(
+        &self,
+        key: &ExecutionKey,
+        new_task: Option<Box<WorkflowTaskStarted>>,
+        activities: Vec<ActivityStarted>,
+    ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
+        let mut response = public::RespondWorkflowTaskCompletedResponse::default();
+        if let Some(task) = new_task {
+            response.workflow_task = Some(self.workflow_task(key, *task).await?);
+        }
+        for activity in activities {
+            response.activity_tasks.push(self.activity_task(key, activity).await?);
+        }
+        Ok(response)
     }
 
     pub(crate) async fn fail_workflow_task(
