@@ -84,20 +84,35 @@ impl Client {
                 Ok(answer) => return Ok(answer.into_inner()),
                 Err(status) => status,
             };
+            self.recorder.error(status.code());
             if !is_passing(status.code()) || Instant::now() + backoff > deadline {
                 return Err(status);
             }
-            self.recorder.error(status.code());
             tokio::time::sleep(backoff).await;
             backoff = (2 * backoff).min(BACKOFF_MAX);
         }
     }
 }
 
-/// The server may well answer when it is asked again.
+/// The server may well answer when it is asked again: the codes that SDKs try again as well.
 fn is_passing(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded | Code::Aborted | Code::Cancelled
-    )
+    match code {
+        Code::Unavailable
+        | Code::ResourceExhausted
+        | Code::DeadlineExceeded
+        | Code::Aborted
+        | Code::Cancelled
+        | Code::Internal
+        | Code::Unknown
+        | Code::DataLoss => true,
+        Code::Ok
+        | Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::FailedPrecondition
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::Unauthenticated => false,
+    }
 }

@@ -18,6 +18,7 @@ usage: cargo xtask <command>
   test [--suite rust|python|golden|go]… [FILTER…]
         start Cassandra, run the Rust tests, the acceptance tests with the official SDKs and the golden comparison, stop Cassandra
   compare [--rounds 5] [--scenario NAME]… [--count 500] [--concurrency 64] [--on cassandra|one-machine]… [--their-shards 4]
+          [--binaries FOLDER]
         the stress driver against this server and the official one, in turns, on one Cassandra and then in their
         single-machine modes; prints a table of ratios
   tidy  the style rules that the compiler does not know
