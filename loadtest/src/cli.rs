@@ -58,9 +58,9 @@ struct Arguments {
     /// Spread them over so many task queues in each namespace.
     #[arg(long, default_value_t = 1)]
     task_queues: usize,
-    /// Pollers of each kind for each task queue.
-    #[arg(long, default_value_t = 8)]
-    pollers: usize,
+    /// Pollers of each kind for each task queue. [default: half of what is under way at once, 8 to 256]
+    #[arg(long)]
+    pollers: Option<usize>,
     /// Connections for calls, and as many for polls.
     #[arg(long, default_value_t = 2)]
     connections: usize,
@@ -80,6 +80,11 @@ struct Arguments {
 }
 
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+/// A poller is busy until its task is durably started: too few of them, and they are what is measured.
+fn pollers_for(load: &Load) -> usize {
+    (load.at_once() / 2).clamp(8, 256)
+}
+
 /// What is kept of each workflow until it is checked is small, and still bounded.
 const HISTORIES_MAX: usize = 100_000;
 
@@ -111,7 +116,7 @@ impl Arguments {
             ("in-flight-max", self.in_flight_max),
             ("namespaces", self.namespaces),
             ("task-queues", self.task_queues),
-            ("pollers", self.pollers),
+            ("pollers", self.pollers.unwrap_or(1)),
         ] {
             ensure!(n > 0, "--{name} 0 would do nothing");
         }
@@ -136,7 +141,7 @@ impl Arguments {
             place: Places {
                 namespaces: self.namespace_names(),
                 task_queues: self.task_queues,
-                pollers: self.pollers,
+                pollers: self.pollers.unwrap_or_else(|| pollers_for(&load)),
                 connections: self.connections,
             },
             payload_bytes: self.payload_bytes,

@@ -171,6 +171,7 @@ impl Bench<'_> {
         let mut driver = Command::new(&self.driver);
         driver.args([scenario, "--histories", "0", "--address", &server.address()]);
         driver.args(["--count", &count.to_string(), "--concurrency", &self.options.concurrency.to_string()]);
+        driver.args(["--pollers", &(self.options.concurrency / 2).max(8).to_string()]);
         let output = driver.arg("--json").arg(&json).stdin(Stdio::null()).output().context("cannot run the driver")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{scenario} failed: {said}");
