@@ -48,30 +48,30 @@ async fn check(scenario: &str, count: u32, more: &[&str], cost: Cost) {
 
 /// In the order of the struct. A transition is a conditional write, mostly a history node (a plain write of one row), the rows
 /// of the run that changed, of its timers, and of the tasks that it leaves in the queues. What lists hear of a run is two plain
-/// writes and eleven rows more, where each run has a batch of its own.
+/// writes and up to sixteen rows more: what it was when it began is written, and taken away again when it ends.
 fn cost(conditional_writes: f64, plain_writes: f64, reads: f64, rows: f64) -> Cost {
     Cost { conditional_writes, plain_writes, reads, rows }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_that_does_nothing_costs_no_more_than_it_did() {
-    check("no-op", 40, &[], cost(3.0, 5.0, 1.1, 23.0)).await;
+    check("no-op", 40, &[], cost(3.0, 5.0, 1.1, 28.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_of_one_activity_costs_no_more_than_it_did() {
-    check("one-activity", 40, &[], cost(7.0, 8.0, 1.1, 38.0)).await;
+    check("one-activity", 40, &[], cost(7.0, 8.0, 1.1, 43.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_of_three_activities_costs_no_more_than_it_did() {
-    check("chain", 20, &["--size", "3"], cost(15.0, 14.0, 1.2, 68.0)).await;
+    check("chain", 20, &["--size", "3"], cost(15.0, 14.0, 1.2, 73.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_activities_at_once_costs_no_more_than_it_did() {
     // How many workflow tasks there are depends on how many completions each of them finds; this is the most.
-    check("fan-out", 10, &["--size", "10"], cost(44.0, 24.0, 2.0, 191.0)).await;
+    check("fan-out", 10, &["--size", "10"], cost(44.0, 24.0, 2.0, 196.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,17 +87,17 @@ async fn a_signal_to_one_of_many_costs_no_more_than_it_did() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timer_costs_no_more_than_it_did() {
-    check("timers", 20, &["--size", "1"], cost(6.0, 8.0, 1.2, 35.0)).await;
+    check("timers", 20, &["--size", "1"], cost(6.0, 8.0, 1.2, 40.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_with_its_parent_costs_no_more_than_it_did() {
-    check("children", 20, &["--size", "1"], cost(17.0, 20.0, 2.2, 86.0)).await;
+    check("children", 20, &["--size", "1"], cost(17.0, 20.0, 2.2, 98.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_that_continues_once_costs_no_more_than_it_did() {
-    check("continue-as-new", 20, &["--size", "1"], cost(6.0, 11.0, 1.2, 48.0)).await;
+    check("continue-as-new", 20, &["--size", "1"], cost(6.0, 11.0, 1.2, 58.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,10 +114,10 @@ async fn a_query_costs_no_more_than_it_did() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_from_a_backlog_costs_no_more_than_it_did() {
     // What waits for a worker is spooled, and read again.
-    check("backlog", 40, &[], cost(8.0, 8.0, 1.2, 40.0)).await;
+    check("backlog", 40, &[], cost(9.0, 8.0, 1.2, 47.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_left_open_costs_no_more_than_it_did() {
-    check("open-runs", 40, &[], cost(3.0, 5.0, 1.1, 23.0)).await;
+    check("open-runs", 40, &[], cost(3.0, 5.0, 1.1, 26.0)).await;
 }
