@@ -54,7 +54,7 @@ fn ids(listed: &[WorkflowExecutionInfo]) -> Vec<String> {
 }
 
 /// What a query finds once it finds these, in this order.
-async fn until_listed(given: &Given, query: &str, expected: &[&str]) -> Vec<WorkflowExecutionInfo> {
+pub(crate) async fn until_listed(given: &Given, query: &str, expected: &[&str]) -> Vec<WorkflowExecutionInfo> {
     let began = Instant::now();
     loop {
         let listed = list(given, query).await;

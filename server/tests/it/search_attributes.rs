@@ -10,6 +10,7 @@ use tonic::{Code, Status};
 
 use crate::by_hand::ByHand;
 use crate::given::{Given, NAMESPACE, a_node, a_node_in, refused};
+use crate::lists::until_listed;
 
 fn attributes(fields: &[(&str, &str)]) -> SearchAttributes {
     let field = |(name, data): &(&str, &str)| {
@@ -160,5 +161,28 @@ async fn runs_have_attributes_of_their_types() {
     for name in ["Customer", "BatcherUser"] {
         assert_eq!(fields[name].metadata["type"].as_ref(), b"Keyword", "{name}");
     }
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_found_by_attributes_of_the_namespace() {
+    use IndexedValueType::{Int, Keyword, Text};
+    let given = a_node().await;
+    add(&given, NAMESPACE, &[("Customer", Keyword), ("Amount", Int), ("Note", Text)]).await.unwrap();
+    for (name, customer, amount) in
+        [("ann-1", r#""ann""#, "5"), ("ann-2", r#""ann""#, "50"), ("bob-1", r#""bob""#, "500")]
+    {
+        let run = ByHand::new(&given, name);
+        let fields = [("Customer", customer), ("Amount", amount), ("Note", r#""Fragile, with care""#)];
+        let start = public::StartWorkflowExecutionRequest {
+            search_attributes: Some(attributes(&fields)),
+            ..run.start_request()
+        };
+        run.client().start_workflow_execution(start).await.unwrap();
+    }
+    until_listed(&given, "Note = 'fragile' AND Amount > 0", &["bob-1", "ann-2", "ann-1"]).await;
+    until_listed(&given, "Customer = 'ann'", &["ann-2", "ann-1"]).await;
+    until_listed(&given, "Customer STARTS_WITH 'b' OR Amount BETWEEN 1 AND 10", &["bob-1", "ann-1"]).await;
+    until_listed(&given, "Customer = 'ann' ORDER BY Amount", &["ann-1", "ann-2"]).await;
     given.stop().await;
 }
