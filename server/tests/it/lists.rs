@@ -14,7 +14,7 @@ use crate::given::{Given, NAMESPACE, a_node, refused};
 /// Far longer than lists lag behind; met only if something is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-async fn start(given: &Given, workflow_id: &str, workflow_type: &str) -> WorkflowExecution {
+pub(crate) async fn start(given: &Given, workflow_id: &str, workflow_type: &str) -> WorkflowExecution {
     let start = public::StartWorkflowExecutionRequest {
         namespace: NAMESPACE.into(),
         workflow_id: workflow_id.into(),
@@ -27,7 +27,7 @@ async fn start(given: &Given, workflow_id: &str, workflow_type: &str) -> Workflo
     WorkflowExecution { workflow_id: workflow_id.into(), run_id }
 }
 
-async fn terminate(given: &Given, execution: WorkflowExecution) {
+pub(crate) async fn terminate(given: &Given, execution: WorkflowExecution) {
     let terminate = public::TerminateWorkflowExecutionRequest {
         namespace: NAMESPACE.into(),
         workflow_execution: Some(execution),
@@ -36,7 +36,7 @@ async fn terminate(given: &Given, execution: WorkflowExecution) {
     given.client().terminate_workflow_execution(terminate).await.expect("it is terminated");
 }
 
-fn of(query: &str) -> public::ListWorkflowExecutionsRequest {
+pub(crate) fn of(query: &str) -> public::ListWorkflowExecutionsRequest {
     public::ListWorkflowExecutionsRequest { namespace: NAMESPACE.into(), query: query.into(), ..Default::default() }
 }
 
@@ -49,7 +49,7 @@ async fn count(given: &Given, query: &str) -> public::CountWorkflowExecutionsRes
     given.client().count_workflow_executions(count).await.expect("it is counted").into_inner()
 }
 
-fn ids(listed: &[WorkflowExecutionInfo]) -> Vec<String> {
+pub(crate) fn ids(listed: &[WorkflowExecutionInfo]) -> Vec<String> {
     listed.iter().map(|run| run.execution.clone().unwrap_or_default().workflow_id).collect()
 }
 

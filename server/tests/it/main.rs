@@ -10,6 +10,7 @@ mod starts;
 mod queries;
 mod deletion;
 mod lists;
+mod list_pages;
 mod children;
 mod external;
 mod eager;

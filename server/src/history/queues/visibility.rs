@@ -26,8 +26,8 @@ use crate::history::shard::Shard;
 const ROUND_RUNS: usize = 1000;
 /// Runs read at once. Most are in memory; one that is not costs a read of the store.
 const READS: usize = 32;
-/// Failures that no waiting mends, after which a run is left out and its task put aside.
-const HOPELESS_MAX: u32 = 10;
+/// Failures that no waiting mends, after which a run is left out and its task put aside. Few, because the others wait.
+const HOPELESS_MAX: u32 = 2;
 
 /// A run that is being deleted, and who waits until lists have forgotten it.
 pub(crate) struct Removal {
