@@ -11,6 +11,8 @@ mod queries;
 mod deletion;
 mod lists;
 mod list_pages;
+mod query_table;
+mod query_costs;
 mod children;
 mod external;
 mod eager;

@@ -1,0 +1,316 @@
+//! Five thousand runs and some two hundred queries: what lists answer, page by page, against what a naive look at all runs
+//! gives. On whatever engine it is handed.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use persistence::engine::Engine;
+use persistence::stores::Stores;
+use persistence::stores::visibility::record::{Close, Record, Term};
+use persistence::stores::visibility::value::{Value, ValueType};
+use persistence::stores::visibility::{Change, Known, Put, Segment};
+use proto::temporal::api::enums::v1::WorkflowExecutionStatus as Status;
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+use server::cluster::peers::Peers;
+use server::cluster::segments::Segments;
+use server::env::Env;
+use server::search_attributes::attribute::{Attribute, SystemAttribute};
+use server::search_attributes::custom::CustomAttributes;
+use server::search_attributes::payload;
+use server::visibility::list::ListRequest;
+use server::visibility::query::filter::{Direction, Query};
+use server::visibility::query::{self, evaluate};
+use server::visibility::service::{Parts, Service};
+use uuid::Uuid;
+use workflow::{Listing, NamespaceId, RunId, Timestamp};
+
+/// 2026-01-01.
+const BEGINNING: i64 = 1_767_225_600_000_000_000;
+const SECOND: i64 = 1_000_000_000;
+const DAY: i64 = 24 * 60 * 60 * SECOND;
+const N_DAYS: i64 = 4;
+const CLOSED: [Status; 6] =
+    [Status::Completed, Status::Completed, Status::Failed, Status::Canceled, Status::Terminated, Status::TimedOut];
+
+pub(crate) fn custom() -> CustomAttributes {
+    let attributes = [
+        ("Kw", ValueType::Keyword),
+        ("Num", ValueType::Int),
+        ("Dbl", ValueType::Double),
+        ("Flag", ValueType::Bool),
+        ("At", ValueType::Datetime),
+        ("Txt", ValueType::Text),
+        ("KwList", ValueType::KeywordList),
+    ];
+    attributes.into_iter().map(|(name, value_type)| (name.to_owned(), value_type)).collect()
+}
+
+/// A run, with its search attributes as they are before anything encodes them.
+pub(crate) struct Run {
+    pub(crate) record: Record,
+    attributes: Vec<(&'static str, Value)>,
+}
+
+/// The segments of a day: runs that start or close then are in it.
+fn segment_of(moment: i64) -> i64 {
+    let day = (moment - BEGINNING).div_euclid(DAY);
+    ((BEGINNING + day * DAY) / 1_000_000) << 20 | 7
+}
+
+pub(crate) fn runs(n: u32, namespace_id: NamespaceId) -> Vec<Run> {
+    let mut random = SmallRng::seed_from_u64(11);
+    let n_runs = n;
+    (0..n_runs).map(|n| run((n, n_runs), namespace_id, &mut random)).collect()
+}
+
+fn run((n, n_runs): (u32, u32), namespace_id: NamespaceId, random: &mut SmallRng) -> Run {
+    // On whole tens of seconds: many start, and close, at the same moment.
+    let started_at = BEGINNING + random.random_range(0..(N_DAYS - 1) * 8640) * 10 * SECOND;
+    let closed_at = started_at + random.random_range(0..6000) * 10 * SECOND;
+    let is_open = random.random_range(0..20) == 0;
+    let status = if is_open { Status::Running } else { CLOSED[random.random_range(0..CLOSED.len())] };
+    let attributes = attributes((n, n_runs), random);
+    let encode = |(name, value): &(&'static str, Value)| {
+        let attribute = Attribute::Indexed { name: (*name).to_owned(), value_type: value.value_type() };
+        ((*name).to_owned(), payload::encode(&attribute, value))
+    };
+    let record = Record {
+        namespace_id,
+        workflow_id: format!("order-{:05}", n % (n_runs / 4)).into(),
+        run_id: RunId(uuid::Builder::from_random_bytes(random.random::<u128>().to_be_bytes()).into_uuid()),
+        workflow_type: format!("type-{}", random.random_range(0..7)),
+        task_queue: format!("queue-{}", n % 3),
+        status,
+        started_at: Timestamp(started_at),
+        executes_at: Timestamp(started_at),
+        closed: (!is_open).then(|| Close {
+            at: Timestamp(closed_at),
+            history_length: i64::from(n % 40),
+            history_size: i64::from(n),
+            state_transitions: i64::from(n % 9),
+        }),
+        memo: Default::default(),
+        search_attributes: proto::temporal::api::common::v1::SearchAttributes {
+            indexed_fields: attributes.iter().map(encode).collect(),
+        },
+        parent: None,
+        root: None,
+        listing: Listing { started_in: segment_of(started_at), closed_in: (!is_open).then(|| segment_of(closed_at)) },
+        version: 3,
+    };
+    Run { record, attributes }
+}
+
+fn attributes((n, n_runs): (u32, u32), random: &mut SmallRng) -> Vec<(&'static str, Value)> {
+    let words = ["quick", "brown", "fox", "lazy", "dog", "rare"];
+    let mut all = vec![
+        ("Kw", Value::Keyword(format!("kw-{}", random.random_range(0..60)))),
+        ("Num", Value::Int(random.random_range(-100..100))),
+        ("Dbl", Value::Double(f64::from(random.random_range(-50..50)) / 4.0)),
+        ("Flag", Value::Bool(random.random())),
+        ("At", Value::Datetime(Timestamp(BEGINNING + random.random_range(0..100) * DAY))),
+        ("Txt", Value::Text(format!("{} {}", words[random.random_range(0..5)], words[random.random_range(0..5)]))),
+        ("KwList", Value::KeywordList(vec![format!("l-{}", n % 9), format!("m-{}", n % 500)])),
+    ];
+    all.retain(|_| random.random_range(0..4) > 0);
+    if n % (n_runs / 10) == 3 {
+        all.retain(|(name, _)| *name != "Kw");
+        all.push(("Kw", Value::Keyword("rare".to_owned())));
+    }
+    all
+}
+
+impl Run {
+    fn value(&self, attribute: &Attribute) -> Option<Value> {
+        let record = &self.record;
+        let keyword = |text: &str| Some(Value::Keyword(text.to_owned()));
+        let Attribute::System(system) = attribute else {
+            return self.attributes.iter().find(|(name, _)| *name == attribute.name()).map(|(_, value)| value.clone());
+        };
+        match system {
+            SystemAttribute::WorkflowId | SystemAttribute::RootWorkflowId => keyword(&record.workflow_id),
+            SystemAttribute::RunId | SystemAttribute::RootRunId => keyword(&record.run_id.to_string()),
+            SystemAttribute::WorkflowType => keyword(&record.workflow_type),
+            SystemAttribute::StartTime => Some(Value::Datetime(record.started_at)),
+            SystemAttribute::ExecutionTime => Some(Value::Datetime(record.executes_at)),
+            SystemAttribute::CloseTime => record.closed.map(|closed| Value::Datetime(closed.at)),
+            SystemAttribute::ExecutionStatus => keyword(&format!("{:?}", record.status)),
+            SystemAttribute::TaskQueue => keyword(&record.task_queue),
+            SystemAttribute::HistoryLength => record.closed.map(|closed| Value::Int(closed.history_length)),
+            SystemAttribute::ExecutionDuration => {
+                record.closed.map(|closed| Value::Int(closed.at.0 - record.executes_at.0))
+            }
+            SystemAttribute::StateTransitionCount => record.closed.map(|closed| Value::Int(closed.state_transitions)),
+            SystemAttribute::HistorySizeBytes => record.closed.map(|closed| Value::Int(closed.history_size)),
+            SystemAttribute::ParentWorkflowId | SystemAttribute::ParentRunId => None,
+        }
+    }
+
+    /// The same, but found by nothing but what is rare.
+    pub(crate) fn plain(mut self) -> Self {
+        self.attributes.retain(|(_, value)| *value == Value::Keyword("rare".to_owned()));
+        let attributes = &self.attributes;
+        let is_kept = |name: &String| attributes.iter().any(|(kept, _)| kept == name);
+        self.record.search_attributes.indexed_fields.retain(|name, _| is_kept(name));
+        self
+    }
+
+    pub(crate) fn change(&self) -> Change {
+        let terms = self.attributes.iter().flat_map(|(name, value)| Term::of_attribute(name, value)).collect();
+        let known = Known::Never;
+        Change::Put(Box::new(Put { record: self.record.clone(), terms, stale: Vec::new(), known }))
+    }
+}
+
+/// Queries of every kind, each with a few values.
+fn queries() -> Vec<String> {
+    let moment = |seconds: i64| {
+        let at: prost_types::Timestamp = Timestamp(BEGINNING + seconds * SECOND).into();
+        format!("'{at}'")
+    };
+    let mut queries = vec![String::new(), "CloseTime IS NULL".into(), "CloseTime IS NOT NULL".into()];
+    for n in 0..10 {
+        let (early, late) = (moment(n * 20_000), moment(n * 20_000 + 9_000));
+        queries.extend([
+            format!("WorkflowId = 'order-0{:04}'", n * 100),
+            format!("WorkflowId STARTS_WITH 'order-00{n}'"),
+            format!("WorkflowId IN ('order-0000{n}', 'order-0100{n}', 'nobody')"),
+            format!("WorkflowType = 'type-{n}'"),
+            format!("WorkflowType != 'type-{n}' AND Num > {}", 90 - n),
+            format!("Kw = 'kw-{n}'"),
+            format!("Kw != 'kw-{n}' AND Kw STARTS_WITH 'kw-{n}'"),
+            format!("Kw IN ('kw-{n}', 'rare') OR Num = {n}"),
+            format!("Num BETWEEN {} AND {n}", n - 3),
+            format!("Num NOT BETWEEN -90 AND {}", 90 + n),
+            format!("Num > {} AND Dbl < 2.5", 80 + n),
+            format!("Dbl >= {}.25 AND Flag = true", n),
+            format!("StartTime >= {early} AND StartTime < {late}"),
+            format!("CloseTime BETWEEN {early} AND {late} AND ExecutionStatus = 'Failed'"),
+            format!("StartTime < {early} AND CloseTime > {late}"),
+            format!("NOT (StartTime > {early} OR WorkflowType = 'type-{n}') AND TaskQueue = 'queue-1'"),
+            format!("KwList = 'l-{n}' AND KwList = 'm-{n}'"),
+            format!("KwList IN ('m-{n}', 'm-4{n}')"),
+            format!("KwList NOT IN ('l-{n}', 'l-1', 'l-2', 'l-3', 'l-4', 'l-5') AND Kw = 'kw-{n}'"),
+            format!("At > {} AND Kw IS NOT NULL", moment(n * 10 * 86_400)),
+            format!("HistoryLength = {n} AND WorkflowType = 'type-1'"),
+            format!("ExecutionDuration > '{n}h' AND Num = {n}"),
+        ]);
+    }
+    queries.extend(
+        [
+            "ExecutionStatus = 'Running'",
+            "ExecutionStatus != 'Completed'",
+            "ExecutionStatus IN ('Failed', 'Running')",
+            "ExecutionStatus = 'TimedOut' AND Flag = false",
+            "Txt = 'quick'",
+            "Txt = 'lazy dog'",
+            "Txt != 'quick' AND Num = 5",
+            "Txt = 'quick' AND Txt = 'brown' AND Kw = 'kw-3'",
+            "Kw = 'rare'",
+            "Kw IS NULL AND Num IS NULL AND Txt IS NULL",
+            "Kw = 'rare' AND Flag = true",
+            "(Kw = 'rare' AND Flag = true) OR (Num = 7 AND Dbl > 0)",
+            "Kw = 'no such'",
+            "RunId = '00000000-0000-4000-8000-000000000000'",
+            "StateTransitionCount = 3 AND HistorySizeBytes < 400",
+            "Num = 3 ORDER BY StartTime ASC",
+            "Kw = 'kw-5' ORDER BY Num DESC, StartTime",
+            "WorkflowType = 'type-2' ORDER BY Kw",
+            "Num > 95 ORDER BY Dbl DESC",
+            "Flag = true AND Num < -95 ORDER BY CloseTime DESC",
+        ]
+        .map(str::to_owned),
+    );
+    queries
+}
+
+/// The runs that a query is of, in its order, by looking at all of them.
+fn naive(runs: &[Run], query: &Query) -> Vec<RunId> {
+    let holds = |run: &&Run| {
+        let value_of = |attribute: &Attribute| run.value(attribute).map(Cow::Owned);
+        query.filter.as_ref().is_none_or(|filter| evaluate::matches(filter, &value_of))
+    };
+    let mut found: Vec<&Run> = runs.iter().filter(holds).collect();
+    found.sort_by(|one, other| {
+        for by in &query.order_by {
+            let order = match (one.value(&by.attribute), other.value(&by.attribute)) {
+                (Some(one), Some(other)) if by.direction == Direction::Descending => other.cmp(&one),
+                (Some(one), Some(other)) => one.cmp(&other),
+                (one, other) => one.is_none().cmp(&other.is_none()),
+            };
+            if order.is_ne() {
+                return order;
+            }
+        }
+        let usual = |run: &Run| {
+            let record = &run.record;
+            let closed_at = record.closed.map_or(i64::MAX, |closed| closed.at.0);
+            (Reverse(closed_at), Reverse(record.started_at), record.run_id)
+        };
+        usual(one).cmp(&usual(other))
+    });
+    found.iter().map(|run| run.record.run_id).collect()
+}
+
+pub(crate) fn service(engine: Arc<dyn Engine>) -> (Arc<Service>, Stores) {
+    let (stores, env) = (Stores::new(engine), Env::system());
+    let (segments, peers) = (Segments::new(env.clone()), Peers::default());
+    (Service::start(Parts { env, store: stores.visibility.clone(), segments, peers }), stores)
+}
+
+pub(crate) async fn fill(stores: &Stores, namespace_id: NamespaceId, runs: &[Run]) {
+    for day in 0..N_DAYS {
+        let begins_at = BEGINNING + day * DAY;
+        let sealed_at = Some(Timestamp(begins_at + DAY));
+        let segment = Segment { id: segment_of(begins_at), sealed_at, is_settled: false };
+        stores.visibility.put_segment(namespace_id, segment).await.expect("a segment is written");
+    }
+    for group in runs.chunks(500) {
+        let changes: Vec<Change> = group.iter().map(Run::change).collect();
+        stores.visibility.write(&changes).await.expect("runs are written");
+    }
+}
+
+/// All pages of a list, each with no more than it may have.
+pub(crate) async fn listed(service: &Service, namespace_id: NamespaceId, query: &str, page_size: usize) -> Vec<RunId> {
+    let mut request =
+        ListRequest { namespace_id, custom: custom(), query: query.to_owned(), page_size, token: Default::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = service.list(request.clone()).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        assert!(page.executions.len() <= page_size, "{query}");
+        found.extend(page.executions.iter().map(|run| {
+            let run_id = &run.execution.as_ref().expect("it says which").run_id;
+            RunId(Uuid::parse_str(run_id).expect("a run id"))
+        }));
+        if page.next_page_token.is_empty() {
+            return found;
+        }
+        request.token = page.next_page_token;
+    }
+}
+
+/// The whole table.
+pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
+    let namespace_id = NamespaceId(Uuid::new_v4());
+    let runs = runs(n_runs, namespace_id);
+    let (service, stores) = service(engine);
+    fill(&stores, namespace_id, &runs).await;
+    let queries = queries();
+    assert!(queries.len() >= 200, "{} queries", queries.len());
+    let mut n_found = 0;
+    for text in &queries {
+        let query = query::parse(text, &custom()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let expected = naive(&runs, &query);
+        n_found += usize::from(!expected.is_empty());
+        let page_size = (expected.len() / 3).clamp(7, 1000);
+        assert_eq!(listed(&service, namespace_id, text, page_size).await, expected, "{text}");
+        if query.order_by.is_empty() && !text.is_empty() && !text.starts_with("ExecutionStatus") {
+            let counted = service.count(namespace_id, &custom(), text).await.expect("it is counted");
+            assert_eq!(usize::try_from(counted.count).expect("a count"), expected.len(), "{text}");
+        }
+    }
+    assert!(n_found * 10 > queries.len() * 7, "only {n_found} of {} queries find anything", queries.len());
+}
