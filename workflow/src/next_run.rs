@@ -203,7 +203,7 @@ fn follower(draft: &Draft) -> Start {
         run_timeout: None,
         task_timeout: Duration::ZERO,
         identity: String::new(),
-        request_id: draft.facts.new_run_id.to_string(),
+        request_id: draft.facts.new_request_id.to_string(),
         retry_policy: None,
         cron_schedule: String::new(),
         memo: None,

@@ -11,6 +11,7 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::protocol::v1::Message;
 use proto::temporal::api::update::v1::Outcome as UpdateOutcome;
 use thiserror::Error;
+use uuid::Uuid;
 
 use crate::activity::Activity;
 use crate::child::Child;
@@ -36,6 +37,8 @@ pub struct Facts {
     pub failover_version: i64,
     /// For a run that this transition may have to give birth to.
     pub new_run_id: RunId,
+    /// Of that run's start, for nobody asked for it.
+    pub new_request_id: Uuid,
     /// How long the namespace keeps a run that closes now.
     pub retention: Duration,
     /// Where lists are to find a run that starts or closes now.

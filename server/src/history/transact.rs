@@ -138,6 +138,7 @@ impl Shard {
             now,
             failover_version: 0,
             new_run_id: self.new_run_id(),
+            new_request_id: self.env.new_uuid(),
             retention,
             segment: self.segments.current(namespace_id, now),
             limits: Limits::default(),

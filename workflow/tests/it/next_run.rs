@@ -31,6 +31,7 @@ fn ended(start: Start, life: Duration, command: proto::temporal::api::command::v
 fn follower(run: &mut Run) -> Run {
     let born = run.new_run.take().expect("a run follows");
     assert_eq!(born.state.key.run_id, run.facts.new_run_id);
+    assert_eq!(born.state.unrecorded.start_request_id, run.facts.new_request_id.to_string());
     assert_eq!(run.state.closed.as_ref().unwrap().new_run_id, Some(run.facts.new_run_id));
     let mut facts = run.facts.clone();
     facts.new_run_id = workflow::RunId(uuid::Uuid::from_u128(3));

@@ -55,6 +55,7 @@ pub(crate) fn facts() -> Facts {
         now: Timestamp(1_700_000_000_000_000_000),
         failover_version: 7,
         new_run_id: RunId(Uuid::from_u128(2)),
+        new_request_id: Uuid::from_u128(3),
         retention: Duration::from_secs(24 * 60 * 60),
         segment: 3,
         limits: Limits::default(),
