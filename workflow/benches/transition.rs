@@ -14,6 +14,10 @@ mod run;
 
 use run::{Run, complete_workflow, payloads, schedule_activity, signal, start_timer};
 
+/// As in the server: what a transition costs is above all what it allocates.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What is measured at a time: a single transition is too short for the clock.
 const TRANSITIONS: u32 = 100;
 const SAMPLES: usize = 301;
