@@ -25,6 +25,7 @@ pub const PORT: u16 = 7233;
 pub struct Config {
     pub cluster: ClusterConfig,
     pub frontend: FrontendConfig,
+    pub http: HttpConfig,
     pub store: StoreConfig,
     pub history: HistoryConfig,
     pub matching: MatchingConfig,
@@ -67,6 +68,13 @@ impl TryFrom<String> for SearchAttributeType {
 pub struct FrontendConfig {
     /// Where the public gRPC API is served. Port 0 takes any free one.
     pub listen: SocketAddr,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpConfig {
+    /// Where the public API is served as JSON over HTTP; nowhere if it is left out. Port 0 takes any free one.
+    pub address: Option<SocketAddr>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -297,6 +297,12 @@ pub fn panicked() -> Status {
     Status::internal("something went wrong, please retry")
 }
 
+/// Nothing of the HTTP API is at this path. No detail: it is not a thing of a namespace that was looked for.
+#[must_use]
+pub fn no_such_path() -> Status {
+    Status::not_found("Not Found")
+}
+
 /// Two answers of the gRPC library in the words that clients know: which RPC has no handler of ours, and that a request
 /// was too large (SDKs look for those words). `None`: the answer stands.
 #[must_use]

@@ -9,6 +9,7 @@ pub mod namespaces;
 pub mod search_attributes;
 pub mod spans;
 pub mod cluster;
+mod http_api;
 pub mod frontend;
 pub mod history;
 pub mod matching;

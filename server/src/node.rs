@@ -35,6 +35,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// A node that runs.
 pub struct Node {
     address: SocketAddr,
+    http_address: Option<SocketAddr>,
     metrics_address: Option<SocketAddr>,
     counts: Arc<Counts>,
     frontend: Frontend,
@@ -75,9 +76,8 @@ impl Node {
     pub async fn start(config: Config, env: Env) -> Result<Self, StartError> {
         config.check()?;
         // Bound first: a port in use is found out before the store is touched.
-        let incoming = serving::bind(config.frontend.listen)?;
-        let address =
-            incoming.local_addr().map_err(|error| StartError::Listen { address: config.frontend.listen, error })?;
+        let (incoming, address) = serving::bind(config.frontend.listen)?;
+        let http = config.http.address.map(serving::bind).transpose()?;
         let metrics = match config.metrics.address {
             Some(address) => {
                 let bound = Endpoint::bind(address).await;
@@ -104,22 +104,43 @@ impl Node {
         let services = Services::start(&config, &env, (&stores, &namespaces), &cluster, address);
         let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster));
         let (stop, stopped) = watch::channel(false);
-        let (health, router) = serving::router(frontend.clone()).await;
+        let (health, routes) = serving::routes(frontend.clone()).await;
         let mut serving = JoinSet::new();
-        serving.spawn(serving::serve(router, incoming, stopped.clone()));
+        let http_address = http.as_ref().map(|(_, address)| *address);
+        if let Some((incoming, _)) = http {
+            serving.spawn(serving::serve_http(routes.clone(), incoming, stopped.clone()));
+        }
+        serving.spawn(serving::serve_grpc(routes, incoming, stopped.clone()));
         let mut background = JoinSet::new();
         let metrics_address = metrics.as_ref().map(Endpoint::address);
         if let Some(metrics) = metrics {
             background.spawn(metrics.serve(stopped.clone()));
         }
         background.spawn(Heartbeat::new(stores.cluster, env, &cluster, address.to_string()).run(stopped));
-        Ok(Self { address, metrics_address, counts, frontend, health, services, stop, serving, background })
+        Ok(Self {
+            address,
+            http_address,
+            metrics_address,
+            counts,
+            frontend,
+            health,
+            services,
+            stop,
+            serving,
+            background,
+        })
     }
 
     /// Where the gRPC API is served.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the HTTP/JSON API is served, if it is.
+    #[must_use]
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http_address
     }
 
     /// Where the metrics are served, if they are.

@@ -20,6 +20,9 @@ pub(super) struct DevArgs {
     /// The port of the gRPC API; 0 takes any free one.
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     pub(super) port: u16,
+    /// The port of the HTTP/JSON API; 0 takes any free one.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(super) http_port: u16,
     /// The port of `/metrics`, for Prometheus; 0 takes any free one. Without it there are none to read.
     #[arg(long, value_name = "PORT")]
     pub(super) metrics_port: Option<u16>,
@@ -48,6 +51,7 @@ impl DevArgs {
     pub(super) fn config(self) -> Config {
         let mut config = Config::default();
         config.frontend.listen = SocketAddr::new(self.ip, self.port);
+        config.http.address = Some(SocketAddr::new(self.ip, self.http_port));
         config.metrics.address = self.metrics_port.map(|port| SocketAddr::new(self.ip, port));
         config.cluster.shards = self.shards;
         config.cluster.namespaces = std::iter::once(DEFAULT_NAMESPACE.to_owned()).chain(self.namespace).collect();

@@ -24,8 +24,9 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
     let place = place(&config);
     let mut node = Node::start(config, Env::system()).await?;
+    let http = node.http_address().map(|address| format!(", HTTP on {address}")).unwrap_or_default();
     let metrics = node.metrics_address().map(|address| format!(", metrics on {address}")).unwrap_or_default();
-    say(format_args!("everrow {} is ready: gRPC on {}{metrics}, {place}", version::EVERROW, node.address()));
+    say(format_args!("everrow {} is ready: gRPC on {}{http}{metrics}, {place}", version::EVERROW, node.address()));
     let outcome = tokio::select! {
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),

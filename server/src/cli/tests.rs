@@ -31,9 +31,12 @@ fn no_command_is_dev_with_its_options() {
         assert_eq!(config.cluster.shards, 4);
         assert_eq!(config.cluster.namespaces, ["default"]);
         assert_eq!(config.store.engine, EngineKind::Embedded);
+        assert_eq!(config.http.address.unwrap().to_string(), "127.0.0.1:0");
         assert_eq!(config.metrics.address, None);
     }
     let options = [
+        "--http-port",
+        "7243",
         "--metrics-port",
         "9090",
         "--ip",
@@ -51,6 +54,7 @@ fn no_command_is_dev_with_its_options() {
     for arguments in [&options[..], &[&["dev"][..], &options].concat()] {
         let config = dev_config(arguments);
         assert_eq!(config.frontend.listen.to_string(), "0.0.0.0:0");
+        assert_eq!(config.http.address.unwrap().to_string(), "0.0.0.0:7243");
         assert_eq!(config.metrics.address.unwrap().to_string(), "0.0.0.0:9090");
         assert_eq!(config.cluster.shards, 2);
         assert_eq!(config.cluster.namespaces, ["default", "a", "b"]);
@@ -70,7 +74,7 @@ fn what_cannot_be_meant_is_refused_as_usage() {
     let cases = [
         &["--shards", "0"][..],
         &["--in-memory", "--data", "x"],
-        &["--http-port", "1"],
+        &["--http-port", "70000"],
         &["--search-attribute", "Customer"],
         &["--search-attribute", "Customer=Name"],
         &["--search-attribute", "WorkflowId=Keyword"],

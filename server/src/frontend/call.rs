@@ -119,7 +119,7 @@ pub(crate) async fn answer<T>(
 }
 
 /// `grpc-timeout`, as the gRPC specification spells it: up to eight digits and a unit.
-fn grpc_timeout(metadata: &MetadataMap) -> Option<Duration> {
+pub(crate) fn grpc_timeout(metadata: &MetadataMap) -> Option<Duration> {
     let text = metadata.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {

@@ -27,5 +27,6 @@ pub(crate) mod validate;
 mod guard;
 
 pub use admin::Admin;
+pub(crate) use call::grpc_timeout;
 pub use guard::Guarded;
 pub use service::Frontend;

@@ -1,4 +1,4 @@
-//! The gRPC server: which services, with which limits.
+//! The servers of the public API, gRPC and HTTP: which services, with which limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,13 +8,15 @@ use proto::temporal::api::operatorservice::v1::operator_service_server::Operator
 use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowServiceServer;
 use tokio::sync::watch;
 use tonic::codec::CompressionEncoding;
+use tonic::service::Routes;
 use tonic::transport::Server;
-use tonic::transport::server::{Router, TcpIncoming};
+use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::StartError;
 use crate::frontend::{Admin, Frontend, Guarded};
+use crate::http_api::Gateway;
 
 /// Under these names load balancers and SDKs ask after our health; the empty one is the whole server.
 pub(super) const HEALTH_NAMES: [&str; 3] =
@@ -33,14 +35,17 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// Room for tokens in authorization headers.
 const HEADER_BYTES_MAX: u32 = 64 << 10;
 
-pub(super) fn bind(address: SocketAddr) -> Result<TcpIncoming, StartError> {
-    let incoming = TcpIncoming::bind(address).map_err(|error| StartError::Listen { address, error })?;
+/// Tells the address too: port 0 has become a real one.
+pub(super) fn bind(address: SocketAddr) -> Result<(TcpIncoming, SocketAddr), StartError> {
+    let failed = |error| StartError::Listen { address, error };
+    let incoming = TcpIncoming::bind(address).map_err(failed)?;
+    let bound = incoming.local_addr().map_err(failed)?;
     // Answers are small and waited for.
-    Ok(incoming.with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE_EVERY)))
+    Ok((incoming.with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE_EVERY)), bound))
 }
 
 /// All services, and the voice that says whether they serve.
-pub(super) async fn router(frontend: Frontend) -> (HealthReporter, Router) {
+pub(super) async fn routes(frontend: Frontend) -> (HealthReporter, Routes) {
     let (health, health_service) = tonic_health::server::health_reporter();
     for service in HEALTH_NAMES {
         health.set_service_status(service, ServingStatus::Serving).await;
@@ -54,30 +59,46 @@ pub(super) async fn router(frontend: Frontend) -> (HealthReporter, Router) {
         .accept_compressed(CompressionEncoding::Gzip);
     let reflection =
         || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(proto::DESCRIPTORS);
-    let router = Server::builder()
+    let routes = Routes::new(Guarded(workflow_service))
+        .add_service(Guarded(operator_service))
+        .add_service(Guarded(admin_service))
+        .add_service(health_service)
+        .add_service(reflection().build_v1().expect("our own descriptors are complete"))
+        .add_service(reflection().build_v1alpha().expect("our own descriptors are complete"));
+    (health, routes.prepare())
+}
+
+pub(super) async fn serve_grpc(
+    routes: Routes,
+    incoming: TcpIncoming,
+    stop: watch::Receiver<bool>,
+) -> Result<(), String> {
+    let served = server().serve_with_incoming_shutdown(routes, incoming, stopped(stop)).await;
+    served.map_err(|error| error.to_string())
+}
+
+/// The same services, for JSON over HTTP/1 and HTTP/2.
+pub(super) async fn serve_http(
+    routes: Routes,
+    incoming: TcpIncoming,
+    stop: watch::Receiver<bool>,
+) -> Result<(), String> {
+    let server = server().accept_http1(true);
+    let served = server.serve_with_incoming_shutdown(Gateway::new(routes), incoming, stopped(stop)).await;
+    served.map_err(|error| error.to_string())
+}
+
+fn server() -> Server {
+    Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_max_header_list_size(HEADER_BYTES_MAX)
-        .add_service(Guarded(workflow_service))
-        .add_service(Guarded(operator_service))
-        .add_service(Guarded(admin_service))
-        .add_service(health_service)
-        .add_service(reflection().build_v1().expect("our own descriptors are complete"))
-        .add_service(reflection().build_v1alpha().expect("our own descriptors are complete"));
-    (health, router)
 }
 
-pub(super) async fn serve(
-    router: Router,
-    incoming: TcpIncoming,
-    mut stop: watch::Receiver<bool>,
-) -> Result<(), String> {
-    let stopped = async move {
-        // An error means that the node is gone, which is as good.
-        let _ = stop.wait_for(|stop| *stop).await;
-    };
-    router.serve_with_incoming_shutdown(incoming, stopped).await.map_err(|error| error.to_string())
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the node is gone, which is as good.
+    let _ = stop.wait_for(|stop| *stop).await;
 }

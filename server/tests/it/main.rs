@@ -22,5 +22,6 @@ mod history_polls;
 mod reset;
 mod pause;
 mod search_attributes;
+mod http_api;
 mod simulation;
 mod updates;

@@ -1,0 +1,73 @@
+//! From a message or an error to an HTTP response. Pure.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage as _, SerializeOptions};
+use proto::google::rpc;
+use serde_json::{Value, json};
+use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
+use tonic::codegen::http::{Response, StatusCode};
+use tonic::{Code, Status};
+
+use super::format::{Format, Layout};
+use super::shorthand;
+
+pub(super) type HttpResponse = Response<Full<Bytes>>;
+
+/// `None`: it holds something that this build knows no description of.
+pub(super) fn success(message: &DynamicMessage, format: Format) -> Option<HttpResponse> {
+    Some(response(StatusCode::OK, &json_of(message, format)?, format))
+}
+
+/// A `google.rpc.Status`, with the typed details that gRPC clients get.
+pub(super) fn failure(status: &Status, pool: &DescriptorPool, format: Format) -> HttpResponse {
+    let bare = || json!({ "code": i32::from(status.code()), "message": status.message() });
+    let body = detailed(status, pool).and_then(|message| json_of(&message, format)).unwrap_or_else(bare);
+    response(http_status(status.code()), &body, format)
+}
+
+fn detailed(status: &Status, pool: &DescriptorPool) -> Option<DynamicMessage> {
+    let mut details = rpc::Status::decode(status.details()).ok()?;
+    details.code = status.code().into();
+    details.message = status.message().to_owned();
+    let description = pool.get_message_by_name("google.rpc.Status")?;
+    DynamicMessage::decode(description, details.encode_to_vec().as_slice()).ok()
+}
+
+fn json_of(message: &DynamicMessage, format: Format) -> Option<Value> {
+    let options = SerializeOptions::new();
+    let mut json = message.serialize_with_options(serde_json::value::Serializer, &options).ok()?;
+    shorthand::shorten(&mut json, &message.descriptor(), format.payloads);
+    Some(json)
+}
+
+fn response(status: StatusCode, body: &Value, format: Format) -> HttpResponse {
+    let text = match format.layout {
+        Layout::OneLine => body.to_string(),
+        Layout::Indented => format!("{body:#}"),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    response
+}
+
+/// As the gateways of gRPC agree.
+fn http_status(code: Code) -> StatusCode {
+    match code {
+        Code::Ok => StatusCode::OK,
+        // The client has closed the request: no name in any standard, and a number that all use.
+        Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => StatusCode::BAD_REQUEST,
+        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Unknown | Code::Internal | Code::DataLoss => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}

@@ -1,0 +1,187 @@
+//! The service of the HTTP port: takes a request apart, calls gRPC in this process, and answers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf as _, BufMut as _, Bytes};
+use futures_util::future::BoxFuture;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use tonic::body::Body;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::Service;
+use tonic::codegen::http::request::Parts;
+use tonic::codegen::http::{HeaderMap, HeaderName, HeaderValue, Request};
+use tonic::metadata::MetadataMap;
+use tonic::service::Routes;
+use tonic::{Status, client::Grpc};
+
+use super::answer::{self, HttpResponse};
+use super::format::Format;
+use super::request;
+use super::routes::{NotFound, Route, RouteTable};
+use super::shorthand::Payloads;
+use crate::errors::{self, ServiceError};
+use crate::frontend::grpc_timeout;
+use crate::version;
+
+/// As for messages over gRPC.
+const BODY_BYTES_MAX: usize = 4 << 20;
+/// Longer than any call waits by itself; the reference cuts connections then.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+const TIMEOUT_HEADER: &str = "grpc-timeout";
+/// Headers that go to gRPC under their own names.
+const FORWARDED: [&str; 6] =
+    [TIMEOUT_HEADER, "authorization", "authorization-extras", "x-forwarded-for", "client-name", "client-version"];
+/// Headers that begin so go to gRPC without this.
+const METADATA_PREFIX: &str = "grpc-metadata-";
+/// Who calls, if the client does not say: the reference's own name for this door.
+const CLIENT_NAME: &str = "temporal-server-http";
+
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    pool: DescriptorPool,
+    routes: Arc<RouteTable>,
+    grpc: Routes,
+}
+
+impl Gateway {
+    /// # Panics
+    ///
+    /// If our own descriptors cannot be read, which a test rules out.
+    pub(crate) fn new(grpc: Routes) -> Self {
+        let pool = DescriptorPool::decode(proto::DESCRIPTORS).expect("our own descriptors are complete");
+        let routes = Arc::new(RouteTable::new(&pool));
+        Self { pool, routes, grpc }
+    }
+
+    async fn answer(self, request: Request<Body>) -> HttpResponse {
+        let (parts, body) = request.into_parts();
+        let (inbound, outbound) = Format::of(&parts.headers, parts.uri.query().unwrap_or_default());
+        let answered = self.call(&parts, body, inbound.payloads).await.and_then(|message| {
+            let unknown = || ServiceError::Internal("the answer has a part of an unknown type".into()).for_client();
+            answer::success(&message, outbound).ok_or_else(|| unknown().into())
+        });
+        answered.unwrap_or_else(|status| answer::failure(&status, &self.pool, outbound))
+    }
+
+    async fn call(&self, parts: &Parts, body: Body, payloads: Payloads) -> Result<DynamicMessage, Status> {
+        let metadata = metadata(&parts.headers);
+        let timeout = patience(&metadata)?;
+        let found = self.routes.find(&parts.method, parts.uri.path()).map_err(|not_found| match not_found {
+            NotFound::Path => errors::no_such_path(),
+            NotFound::Verb => ServiceError::Unimplemented("Method Not Allowed".into()).into(),
+        })?;
+        let whole = async {
+            let body = read(body).await?;
+            let message = request::message(&found, parts.uri.query().unwrap_or_default(), &body, payloads)
+                .map_err(ServiceError::InvalidArgument)?;
+            self.ask(found.route, metadata, &message).await
+        };
+        let late = |_| ServiceError::DeadlineExceeded("context deadline exceeded".into());
+        tokio::time::timeout(timeout, whole).await.map_err(late)?
+    }
+
+    async fn ask(
+        &self,
+        route: &Route,
+        metadata: MetadataMap,
+        message: &DynamicMessage,
+    ) -> Result<DynamicMessage, Status> {
+        let message = Bytes::from(message.encode_to_vec());
+        let request = tonic::Request::from_parts(metadata, tonic::Extensions::default(), message);
+        // What a service of ours answers is bounded where it is made.
+        let mut grpc = Grpc::new(self.grpc.clone()).max_decoding_message_size(usize::MAX);
+        let reply = grpc.unary(request, route.rpc.clone(), Encoded).await?.into_inner();
+        DynamicMessage::decode(route.output.clone(), reply)
+            .map_err(|error| ServiceError::Internal(format!("cannot read our own answer: {error}")).for_client().into())
+    }
+}
+
+impl Service<Request<Body>> for Gateway {
+    type Response = HttpResponse;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<HttpResponse, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let gateway = self.clone();
+        Box::pin(async move { Ok(gateway.answer(request).await) })
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, ServiceError> {
+    let collected = Limited::new(body, BODY_BYTES_MAX).collect().await;
+    collected.map(http_body_util::Collected::to_bytes).map_err(|error| {
+        let is_too_large = error.downcast_ref::<LengthLimitError>().is_some();
+        let message = if is_too_large { "http: request body too large".to_owned() } else { error.to_string() };
+        ServiceError::InvalidArgument(message)
+    })
+}
+
+fn metadata(headers: &HeaderMap) -> MetadataMap {
+    let mut forwarded = HeaderMap::new();
+    forwarded.insert("client-name", HeaderValue::from_static(CLIENT_NAME));
+    forwarded.insert("client-version", HeaderValue::from_static(version::COMPATIBLE_SERVER));
+    for (name, value) in headers {
+        let name = match name.as_str() {
+            name if FORWARDED.contains(&name) => name,
+            name => name.strip_prefix(METADATA_PREFIX).unwrap_or_default(),
+        };
+        if let Ok(name) = HeaderName::try_from(name) {
+            forwarded.insert(name, value.clone());
+        }
+    }
+    MetadataMap::from_headers(forwarded)
+}
+
+/// How long the client waits, and we with it.
+fn patience(metadata: &MetadataMap) -> Result<Duration, ServiceError> {
+    let Some(given) = metadata.get(TIMEOUT_HEADER) else { return Ok(TIMEOUT) };
+    let wrong = || ServiceError::InvalidArgument(format!("invalid grpc-timeout: {}", given.to_str().unwrap_or("?")));
+    grpc_timeout(metadata).map(|timeout| timeout.min(TIMEOUT)).ok_or_else(wrong)
+}
+
+/// Messages that are encoded already.
+struct Encoded;
+
+impl Codec for Encoded {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Encoded {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for Encoded {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}

@@ -1,0 +1,205 @@
+//! From a path, a query and a body to the message that they make together. All three are put into one tree of JSON, which
+//! is then read as the message. Pure.
+
+use percent_encoding::percent_decode_str;
+use prost_reflect::{DeserializeOptions, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
+use serde_json::{Map, Value};
+
+use super::routes::{Found, RequestBody};
+use super::shorthand::{self, Payloads};
+use crate::spans;
+
+/// What is wrong with a request; the client reads it.
+pub(super) type Wrong = String;
+
+pub(super) fn message(
+    found: &Found<'_>,
+    query: &str,
+    body: &[u8],
+    payloads: Payloads,
+) -> Result<DynamicMessage, Wrong> {
+    let input = &found.route.input;
+    let mut tree = Map::new();
+    match &found.route.body {
+        RequestBody::Absent => {}
+        RequestBody::Whole => tree = parse(body)?,
+        RequestBody::Field(field) => {
+            tree.insert(field.clone(), Value::Object(parse(body)?));
+        }
+    }
+    let mut tree = Value::Object(tree);
+    shorthand::expand(&mut tree, input, payloads);
+    let mut tree = Tree { root: tree, message: input };
+    for (path, value) in &found.fields {
+        tree.set(path, &[value])?;
+    }
+    if !matches!(found.route.body, RequestBody::Whole) {
+        for (key, values) in parameters(query)? {
+            tree.set_parameter(&key, &values, found)?;
+        }
+    }
+    DynamicMessage::deserialize_with_options(input.clone(), tree.root, &DeserializeOptions::new())
+        .map_err(|error| error.to_string())
+}
+
+fn parse(body: &[u8]) -> Result<Map<String, Value>, Wrong> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    serde_json::from_slice(body).map_err(|error| error.to_string())
+}
+
+/// The parameters of a query, by name, in the order in which they first come.
+fn parameters(query: &str) -> Result<Vec<(String, Vec<String>)>, Wrong> {
+    let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (key, value) = (decode(key)?, decode(value)?);
+        match parameters.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => parameters.push((key, vec![value])),
+        }
+    }
+    Ok(parameters)
+}
+
+fn decode(text: &str) -> Result<String, Wrong> {
+    let text = text.replace('+', " ");
+    let decoded = percent_decode_str(&text).decode_utf8().map_err(|_| format!("invalid URL escape in {text:?}"))?;
+    Ok(decoded.into_owned())
+}
+
+/// A message as JSON, and what it may hold.
+struct Tree<'a> {
+    root: Value,
+    message: &'a MessageDescriptor,
+}
+
+impl Tree<'_> {
+    /// A parameter that names no field is none of ours. What the path says, the query does not say again.
+    fn set_parameter(&mut self, key: &str, values: &[String], found: &Found<'_>) -> Result<(), Wrong> {
+        let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let mut path = key;
+        if let Some((map, entry)) = key.strip_suffix(']').and_then(|key| key.split_once('[')) {
+            path = map;
+            values.insert(0, entry);
+        }
+        let fields = fields_of(self.message, path)?;
+        let Some(last) = fields.last() else { return Ok(()) };
+        let names: Vec<&str> = fields.iter().map(FieldDescriptor::name).collect();
+        let is_in_path = found.fields.iter().any(|(path, _)| names.join(".") == *path);
+        if is_in_path || (last.is_map() && values.len() != 2) {
+            return Ok(());
+        }
+        self.set(path, &values)
+    }
+
+    fn set(&mut self, path: &str, values: &[impl AsRef<str>]) -> Result<(), Wrong> {
+        let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+        let fields = fields_of(self.message, path)?;
+        let Some((last, parents)) = fields.split_last() else { return Ok(()) };
+        let mut parent = &mut self.root;
+        for field in parents {
+            parent = place(parent, field)?;
+        }
+        let place = place(parent, last)?;
+        if last.is_list() {
+            let items: Result<Vec<_>, _> = values.iter().map(|text| value_of(last, &last.kind(), text)).collect();
+            *place = Value::Array(items?);
+        } else if last.is_map() {
+            let Kind::Message(entry) = last.kind() else { return Ok(()) };
+            let value = value_of(last, &entry.map_entry_value_field().kind(), values[1])?;
+            object_in(place, last)?.insert(values[0].to_owned(), value);
+        } else if let [text] = values[..] {
+            *place = value_of(last, &last.kind(), text)?;
+        } else {
+            return Err(format!("too many values for field {:?}: {}", last.name(), values.join(", ")));
+        }
+        Ok(())
+    }
+}
+
+/// The fields along a path of names, written either way; none if a name leads nowhere.
+fn fields_of(message: &MessageDescriptor, path: &str) -> Result<Vec<FieldDescriptor>, Wrong> {
+    let mut fields: Vec<FieldDescriptor> = Vec::new();
+    for name in path.split('.') {
+        let message = match fields.last().map(|field| (field.kind(), field.is_list() || field.is_map())) {
+            None => message.clone(),
+            Some((Kind::Message(message), false)) => message,
+            Some(_) => {
+                let name = fields.last().map(|field| field.name().to_owned()).unwrap_or_default();
+                return Err(format!("invalid path: {name:?} is not a message"));
+            }
+        };
+        let field = message.get_field_by_name(name).or_else(|| message.get_field_by_json_name(name));
+        let Some(field) = field else { return Ok(Vec::new()) };
+        fields.push(field);
+    }
+    Ok(fields)
+}
+
+/// Where a field of a message stands in its JSON. The body may have it under either name.
+fn place<'a>(parent: &'a mut Value, field: &FieldDescriptor) -> Result<&'a mut Value, Wrong> {
+    let object = object_in(parent, field)?;
+    if field.name() != field.json_name()
+        && let Some(value) = object.shift_remove(field.name())
+    {
+        object.insert(field.json_name().to_owned(), value);
+    }
+    Ok(object.entry(field.json_name()).or_insert(Value::Null))
+}
+
+fn object_in<'a>(value: &'a mut Value, field: &FieldDescriptor) -> Result<&'a mut Map<String, Value>, Wrong> {
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    let not_a_message = || format!("invalid path: {:?} is not in a message", field.name());
+    value.as_object_mut().ok_or_else(not_a_message)
+}
+
+/// The JSON for what a path or a query says as text.
+fn value_of(field: &FieldDescriptor, kind: &Kind, text: &str) -> Result<Value, Wrong> {
+    let wrong = |why: &str| format!("parsing field {:?}: {why}", field.name());
+    let not_parsed = |function: &str| wrong(&format!("strconv.{function}: parsing {text:?}: invalid syntax"));
+    let json = Value::String(text.to_owned());
+    match kind {
+        Kind::String | Kind::Bytes => Ok(json),
+        Kind::Bool => bool_of(text).map(Value::Bool).ok_or_else(|| not_parsed("ParseBool")),
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+            text.parse::<i64>().map(Value::from).map_err(|_| not_parsed("ParseInt"))
+        }
+        Kind::Uint32 | Kind::Fixed32 | Kind::Uint64 | Kind::Fixed64 => {
+            text.parse::<u64>().map(Value::from).map_err(|_| not_parsed("ParseUint"))
+        }
+        Kind::Float | Kind::Double => text.parse::<f64>().map(|_| json).map_err(|_| not_parsed("ParseFloat")),
+        Kind::Enum(values) => enum_of(values, text).ok_or_else(|| wrong(&format!("{text:?} is not a valid value"))),
+        Kind::Message(message) => match message.full_name() {
+            "google.protobuf.Timestamp" => Ok(json),
+            "google.protobuf.Duration" => spans::parse(text).map(seconds).ok_or_else(|| wrong("invalid duration")),
+            name => Err(wrong(&format!("unsupported message type: {name:?}"))),
+        },
+    }
+}
+
+fn bool_of(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+fn enum_of(values: &EnumDescriptor, text: &str) -> Option<Value> {
+    let by_number = || text.parse().ok().and_then(|number| values.get_value(number));
+    let value = values.get_value_by_name(text).or_else(by_number)?;
+    Some(value.name().into())
+}
+
+fn seconds(nanos: i64) -> Value {
+    let sign = if nanos < 0 { "-" } else { "" };
+    let nanos = nanos.unsigned_abs();
+    format!("{sign}{}.{:09}s", nanos / 1_000_000_000, nanos % 1_000_000_000).into()
+}
+
+#[cfg(test)]
+mod tests;
