@@ -12,6 +12,8 @@ use crate::tools;
 const CASSANDRA: &str = "EVERROW_TEST_CASSANDRA";
 /// The server that the acceptance suites run.
 const BINARY: &str = "EVERROW_TEST_BINARY";
+/// The official command line.
+const CLI: &str = "EVERROW_TEST_CLI";
 /// What pytest returns when the filter leaves nothing to run.
 const PYTEST_NOTHING_COLLECTED: i32 = 5;
 
@@ -21,6 +23,7 @@ enum Suite {
     Python,
     Golden,
     Go,
+    Cli,
 }
 
 /// Which suites, and which tests of them. Nothing chosen means all.
@@ -41,7 +44,8 @@ impl Selection {
                     Some("python") => Suite::Python,
                     Some("golden") => Suite::Golden,
                     Some("go") => Suite::Go,
-                    _ => bail!("--suite rust, python, golden or go?"),
+                    Some("cli") => Suite::Cli,
+                    _ => bail!("--suite rust, python, golden, go or cli?"),
                 }),
                 option if option.starts_with('-') => bail!("unknown option {option}"),
                 filter => selection.filters.push(filter.to_owned()),
@@ -51,7 +55,8 @@ impl Selection {
     }
 
     fn suites(&self) -> &[Suite] {
-        if self.suites.is_empty() { &[Suite::Rust, Suite::Python, Suite::Golden, Suite::Go] } else { &self.suites }
+        const ALL: [Suite; 5] = [Suite::Rust, Suite::Python, Suite::Golden, Suite::Go, Suite::Cli];
+        if self.suites.is_empty() { &ALL } else { &self.suites }
     }
 }
 
@@ -78,9 +83,10 @@ fn run_suites(selection: &Selection, cassandra: &str) -> Result<()> {
     for suite in selection.suites() {
         match suite {
             Suite::Rust => rust(&environment, &selection.filters)?,
-            Suite::Python => pytest("tests/python", &environment, &selection.filters)?,
-            Suite::Golden => pytest("tests/golden", &environment, &selection.filters)?,
+            Suite::Python => pytest("tests/python", &environment, &selection.filters, &[])?,
+            Suite::Golden => pytest("tests/golden", &environment, &selection.filters, &[])?,
             Suite::Go => go(&environment, &selection.filters)?,
+            Suite::Cli => cli(&environment, &selection.filters)?,
         }
     }
     Ok(())
@@ -108,7 +114,7 @@ fn rust(environment: &Environment, filters: &[String]) -> Result<()> {
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
 /// A suite in Python, with the official SDK in a virtual environment of our own.
-fn pytest(suite: &str, environment: &Environment, filters: &[String]) -> Result<()> {
+fn pytest(suite: &str, environment: &Environment, filters: &[String], variables: &[(&str, &PathBuf)]) -> Result<()> {
     let venv = tools::workshop().join("venv");
     let interpreter = venv.join("bin/python");
     if !interpreter.is_file() {
@@ -120,7 +126,7 @@ fn pytest(suite: &str, environment: &Environment, filters: &[String]) -> Result<
     tools::step("pip install", pip.arg(tools::repository().join(REQUIREMENTS)))?;
 
     let mut pytest = Command::new(&interpreter);
-    pytest.args(["-m", "pytest"]).current_dir(tools::repository().join(suite));
+    pytest.args(["-m", "pytest"]).current_dir(tools::repository().join(suite)).envs(variables.iter().copied());
     if !filters.is_empty() {
         pytest.args(["-k", &filters.join(" or ")]);
     }
@@ -129,6 +135,13 @@ fn pytest(suite: &str, environment: &Environment, filters: &[String]) -> Result<
     let nothing_asked_for = !filters.is_empty() && status.code() == Some(PYTEST_NOTHING_COLLECTED);
     ensure!(status.success() || nothing_asked_for, "{suite} failed ({status})");
     Ok(())
+}
+
+/// Acceptance with the official command line, which is built from its module at the first time.
+fn cli(environment: &Environment, filters: &[String]) -> Result<()> {
+    let folder = tools::workshop().join(format!("temporal-cli-{}", tools::TEMPORAL_CLI_VERSION));
+    let program = tools::temporal_cli(&folder)?;
+    pytest("tests/cli", environment, filters, &[(CLI, &program)])
 }
 
 /// Acceptance with the official Go SDK.

@@ -39,6 +39,25 @@ pub(crate) fn step(what: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// A program built from its Go module, which names its version: once, outside of the repository's files.
+pub(crate) fn go_program(folder: &Path, binary: &str, module: &str) -> Result<PathBuf> {
+    let program = folder.join(binary);
+    if !program.is_file() {
+        let mut go = Command::new("go");
+        step(&format!("go install {module}"), go.args(["install", module]).env("GOBIN", folder))
+            .context("Go is needed; install it from your distribution or go.dev")?;
+    }
+    Ok(program)
+}
+
+/// The last version that installs as a module: later ones replace one of their own.
+pub(crate) const TEMPORAL_CLI_VERSION: &str = "v1.5.1";
+
+/// The official command line, which has a development server inside.
+pub(crate) fn temporal_cli(folder: &Path) -> Result<PathBuf> {
+    go_program(folder, "temporal", &format!("github.com/temporalio/cli/cmd/temporal@{TEMPORAL_CLI_VERSION}"))
+}
+
 /// Both output streams of a command that succeeded; `None` if it cannot be run or fails.
 pub(crate) fn output_of(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;

@@ -28,7 +28,7 @@ pub(super) fn failure(status: &Status, pool: &DescriptorPool, format: Format) ->
 }
 
 fn detailed(status: &Status, pool: &DescriptorPool) -> Option<DynamicMessage> {
-    let mut details = rpc::Status::decode(status.details()).ok()?;
+    let mut details: rpc::Status = prost::Message::decode(status.details()).ok()?;
     details.code = status.code().into();
     details.message = status.message().to_owned();
     let description = pool.get_message_by_name("google.rpc.Status")?;

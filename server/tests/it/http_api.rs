@@ -20,7 +20,7 @@ use client::{Answer, Http};
 async fn given() -> (Given, Http) {
     let directory = tempfile::tempdir().expect("there is room for a directory");
     let mut config = config(&directory);
-    config.http.address = Some("127.0.0.1:0".parse().unwrap());
+    config.http.address = Some("127.0.0.1:0".parse().expect("an address"));
     let node = Node::start(config, Env::system()).await.expect("the node starts");
     let http = Http { address: node.http_address().expect("it serves HTTP") };
     let channel = connect(&node).await;

@@ -14,7 +14,6 @@ use crate::tools;
 /// The official server, and the command line tool that holds its single-machine mode.
 const SERVER_VERSION: &str = "v1.32.0";
 const SERVER_MODULE: &str = "go.temporal.io/server";
-const CLI: &str = "github.com/temporalio/cli/cmd/temporal@v1.5.1";
 
 const OUR_PORT: u16 = 7433;
 const THEIR_PORT: u16 = 7533;
@@ -72,14 +71,11 @@ pub(super) fn fetch_reference() -> Result<PathBuf> {
     let modules = [
         ("server", format!("{SERVER_MODULE}/cmd/server@{SERVER_VERSION}")),
         ("cassandra", format!("{SERVER_MODULE}/cmd/tools/cassandra@{SERVER_VERSION}")),
-        ("temporal", CLI.to_owned()),
     ];
     for (binary, module) in modules {
-        if !folder.join(binary).is_file() {
-            let mut go = Command::new("go");
-            tools::step(&format!("go install {module}"), go.args(["install", &module]).env("GOBIN", &folder))?;
-        }
+        tools::go_program(&folder, binary, &module)?;
     }
+    tools::temporal_cli(&folder)?;
     Ok(folder)
 }
 

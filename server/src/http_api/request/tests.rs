@@ -11,7 +11,7 @@ use crate::http_api::routes::RouteTable;
 fn read(verb: &Method, path: &str, body: &str) -> Result<Value, Wrong> {
     let table = RouteTable::new(&DescriptorPool::decode(proto::DESCRIPTORS).unwrap());
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let found = table.find(verb, path).ok().expect("a route");
+    let Ok(found) = table.find(verb, path) else { panic!("{path} is a route") };
     let message = message(&found, query, body.as_bytes(), Payloads::Short)?;
     Ok(serde_json::to_value(message).unwrap())
 }
