@@ -15,7 +15,7 @@ usage: cargo xtask <command>
 
   cassandra start|stop|status [--port 9142] [--data DIR] [--heap 1000m]
         a single-node Cassandra 5 for tests, fetched by Maven and run by Java 17
-  test [--suite rust|python|golden|go|cli]… [FILTER…]
+  test [--suite rust|python|golden|go|cli|ui]… [FILTER…]
         start Cassandra, run the Rust tests, the acceptance tests with the official SDKs and command line and the golden comparison, stop Cassandra
   compare [--rounds 5] [--scenario NAME]… [--count 500] [--concurrency 64] [--on cassandra|one-machine]… [--their-shards 4]
           [--binaries FOLDER]

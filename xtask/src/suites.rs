@@ -14,6 +14,9 @@ const CASSANDRA: &str = "EVERROW_TEST_CASSANDRA";
 const BINARY: &str = "EVERROW_TEST_BINARY";
 /// The official command line.
 const CLI: &str = "EVERROW_TEST_CLI";
+/// The server of the official web UI.
+const UI: &str = "EVERROW_TEST_UI";
+const UI_VERSION: &str = "v2.54.1";
 /// What pytest returns when the filter leaves nothing to run.
 const PYTEST_NOTHING_COLLECTED: i32 = 5;
 
@@ -24,9 +27,10 @@ enum Suite {
     Golden,
     Go,
     Cli,
+    Ui,
 }
 
-/// Which suites, and which tests of them. Nothing chosen means all.
+/// Which suites, and which tests of them. Nothing chosen means all but the web UI, which wants a browser.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     suites: Vec<Suite>,
@@ -45,7 +49,8 @@ impl Selection {
                     Some("golden") => Suite::Golden,
                     Some("go") => Suite::Go,
                     Some("cli") => Suite::Cli,
-                    _ => bail!("--suite rust, python, golden, go or cli?"),
+                    Some("ui") => Suite::Ui,
+                    _ => bail!("--suite rust, python, golden, go, cli or ui?"),
                 }),
                 option if option.starts_with('-') => bail!("unknown option {option}"),
                 filter => selection.filters.push(filter.to_owned()),
@@ -55,8 +60,8 @@ impl Selection {
     }
 
     fn suites(&self) -> &[Suite] {
-        const ALL: [Suite; 5] = [Suite::Rust, Suite::Python, Suite::Golden, Suite::Go, Suite::Cli];
-        if self.suites.is_empty() { &ALL } else { &self.suites }
+        const USUAL: [Suite; 5] = [Suite::Rust, Suite::Python, Suite::Golden, Suite::Go, Suite::Cli];
+        if self.suites.is_empty() { &USUAL } else { &self.suites }
     }
 }
 
@@ -87,6 +92,7 @@ fn run_suites(selection: &Selection, cassandra: &str) -> Result<()> {
             Suite::Golden => pytest("tests/golden", &environment, &selection.filters, &[])?,
             Suite::Go => go(&environment, &selection.filters)?,
             Suite::Cli => cli(&environment, &selection.filters)?,
+            Suite::Ui => ui(&environment, &selection.filters)?,
         }
     }
     Ok(())
@@ -110,7 +116,7 @@ fn rust(environment: &Environment, filters: &[String]) -> Result<()> {
     tools::step("Rust tests", environment.apply(&mut cargo))
 }
 
-/// What `requirements.txt` names is for all suites in Python.
+/// For all suites in Python; one may have more of its own.
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
 /// A suite in Python, with the official SDK in a virtual environment of our own.
@@ -122,8 +128,14 @@ fn pytest(suite: &str, environment: &Environment, filters: &[String], variables:
             .context("Python 3 with venv is needed (Debian and Ubuntu: apt-get install python3-venv)")?;
     }
     let mut pip = Command::new(&interpreter);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-    tools::step("pip install", pip.arg(tools::repository().join(REQUIREMENTS)))?;
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    for requirements in [REQUIREMENTS.to_owned(), format!("{suite}/requirements.txt")] {
+        let requirements = tools::repository().join(requirements);
+        if requirements.is_file() {
+            pip.arg("--requirement").arg(requirements);
+        }
+    }
+    tools::step("pip install", &mut pip)?;
 
     let mut pytest = Command::new(&interpreter);
     pytest.args(["-m", "pytest"]).current_dir(tools::repository().join(suite)).envs(variables.iter().copied());
@@ -142,6 +154,17 @@ fn cli(environment: &Environment, filters: &[String]) -> Result<()> {
     let folder = tools::workshop().join(format!("temporal-cli-{}", tools::TEMPORAL_CLI_VERSION));
     let program = tools::temporal_cli(&folder)?;
     pytest("tests/cli", environment, filters, &[(CLI, &program)])
+}
+
+/// The official web UI in a browser. Not among the usual suites: a browser is much to ask of a machine.
+fn ui(environment: &Environment, filters: &[String]) -> Result<()> {
+    let is_there = |program: &str| tools::output_of(Command::new(program).arg("--version")).is_some();
+    let any_is_there = || ["chromium", "chromium-browser", "google-chrome"].into_iter().any(is_there);
+    tools::require("Chromium", any_is_there, "chromium")?;
+    let folder = tools::workshop().join(format!("ui-server-{UI_VERSION}"));
+    let module = format!("github.com/temporalio/ui-server/v2/cmd/server@{UI_VERSION}");
+    let program = tools::go_program(&folder, "server", &module)?;
+    pytest("tests/ui", environment, filters, &[(UI, &program)])
 }
 
 /// Acceptance with the official Go SDK.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use persistence::stores::task_queues::TaskQueueStore;
 use proto::everrow::{history, matching as request};
-use proto::temporal::api::enums::v1::DescribeTaskQueueMode;
+use proto::temporal::api::enums::v1::{DescribeTaskQueueMode, TaskQueueType};
 use proto::temporal::api::taskqueue::v1 as taskqueue;
 use proto::temporal::api::workflowservice::v1 as public;
 use tokio::time::Instant;
@@ -188,6 +188,9 @@ impl Service {
         request: request::DescribeTaskQueueRequest,
     ) -> Result<public::DescribeTaskQueueResponse, ServiceError> {
         let describe = request.request.unwrap_or_default();
+        if describe.task_queue_type() == TaskQueueType::Nexus {
+            return Ok(describe::of_nexus_tasks(&describe));
+        }
         let queue = describe.task_queue.clone().unwrap_or_default();
         let key = queue_key(&request.namespace_id, TaskType::from_proto(describe.task_queue_type())?, &queue)?;
         if describe.api_mode() == DescribeTaskQueueMode::Enhanced {

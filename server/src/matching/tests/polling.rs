@@ -28,10 +28,14 @@ fn poll_request(timeout: Option<Duration>) -> request::PollWorkflowTaskQueueRequ
 }
 
 async fn describe(service: &Service) -> public::DescribeTaskQueueResponse {
+    describe_type(service, TaskQueueType::Activity).await
+}
+
+async fn describe_type(service: &Service, task_queue_type: TaskQueueType) -> public::DescribeTaskQueueResponse {
     #[expect(deprecated, reason = "the status is still asked for")]
     let describe = public::DescribeTaskQueueRequest {
         task_queue: Some(TaskQueue { name: "orders".into(), ..TaskQueue::default() }),
-        task_queue_type: TaskQueueType::Activity.into(),
+        task_queue_type: task_queue_type.into(),
         report_stats: true,
         include_task_queue_status: true,
         ..public::DescribeTaskQueueRequest::default()
@@ -133,4 +137,11 @@ async fn pollers_are_served_in_the_order_of_their_arrival() {
     for (n, polling) in polling.into_iter().enumerate() {
         assert_eq!(polling.await.unwrap(), Some(n.to_string()));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_polls_for_nexus_tasks_and_none_wait() {
+    let described = describe_type(&service(&engine()), TaskQueueType::Nexus).await;
+    assert!(described.pollers.is_empty());
+    assert_eq!(described.stats.unwrap().approximate_backlog_count, 0);
 }
