@@ -111,6 +111,17 @@ pub struct Batch {
     pub puts: Vec<Row>,
     pub deletes: Vec<Vec<Value>>,
     pub range_deletes: Vec<KeyRange>,
+    pub durable: Durable,
+}
+
+/// From when on a batch must not be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durable {
+    /// From its acknowledgement on.
+    AtOnce,
+    /// From the acknowledgement of the next batch that is durable at once: only that one makes this one count. Spares an
+    /// engine with one log a sync; the others take no notice.
+    WithNext,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -260,6 +271,7 @@ impl Batch {
             puts: Vec::new(),
             deletes: Vec::new(),
             range_deletes: Vec::new(),
+            durable: Durable::AtOnce,
         }
     }
 

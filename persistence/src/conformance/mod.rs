@@ -37,7 +37,7 @@ macro_rules! conformance_suite {
                 a_page_has_no_more_rows_than_its_limit, an_unknown_partition_is_empty;
             rows: every_kind_of_value_is_read_back, empty_values_are_read_back, a_put_replaces_the_whole_row,
                 a_deleted_row_can_be_put_again, deleting_what_is_absent_changes_nothing, a_plain_batch_can_be_repeated,
-                equal_keys_in_other_partitions_are_other_rows;
+                equal_keys_in_other_partitions_are_other_rows, a_batch_that_is_durable_with_the_next_is_read_at_once;
             statics: statics_do_not_need_rows, setting_one_static_leaves_the_others, statics_outlive_all_rows,
                 rows_do_not_need_statics;
             conditions: a_static_condition_compares_with_the_value, an_unset_static_can_be_a_condition,

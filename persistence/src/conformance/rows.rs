@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::given::{all, apply, composite, key, numbered, puts, row, statics};
 use super::tables::KINDS;
-use crate::engine::{Batch, Engine, Partition, Row};
+use crate::engine::{Batch, Durable, Engine, Partition, Row};
 use crate::table::Value;
 
 pub async fn every_kind_of_value_is_read_back(engine: Arc<dyn Engine>) {
@@ -48,6 +48,18 @@ pub async fn a_put_replaces_the_whole_row(engine: Arc<dyn Engine>) {
     apply(&*engine, puts(&partition, vec![row(key(1, "", 0), 100)])).await;
     let [zero, _, two] = numbered(0..3).try_into().expect("three rows");
     assert_eq!(all(&*engine, &partition).await, [zero, row(key(1, "", 0), 100), two]);
+}
+
+/// It may be lost with the power until the next one is acknowledged, but everybody sees it.
+pub async fn a_batch_that_is_durable_with_the_next_is_read_at_once(engine: Arc<dyn Engine>) {
+    let partition = composite();
+    for n in 0..3 {
+        let later = Batch { durable: Durable::WithNext, ..puts(&partition, numbered(n..n + 1)) };
+        apply(&*engine, later).await;
+        assert_eq!(all(&*engine, &partition).await, numbered(0..n + 1));
+    }
+    apply(&*engine, puts(&partition, numbered(3..4))).await;
+    assert_eq!(all(&*engine, &partition).await, numbered(0..4));
 }
 
 pub async fn a_deleted_row_can_be_put_again(engine: Arc<dyn Engine>) {

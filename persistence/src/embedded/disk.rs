@@ -104,7 +104,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Commits what need not be durable by itself: a later commit makes it so, and its loss would do no harm.
+    /// Commits what need not be durable by itself: the next commit that is makes it so too, for there is one journal, and it
+    /// is synced before another one is begun.
     pub(super) fn commit_unsynced(&self, changes: Changes) -> Result<(), CommitError> {
         self.write(changes, PersistMode::Buffer)
     }

@@ -6,7 +6,7 @@
 use super::cells;
 use super::disk::{Changes, View};
 use super::keys::{self, Span};
-use crate::engine::{Batch, Condition, Current, Outcome, Partition, Row};
+use crate::engine::{Batch, Condition, Current, Durable, Outcome, Partition, Row};
 use crate::error::StoreError;
 use crate::table::Value;
 
@@ -25,6 +25,16 @@ pub(super) struct Group {
     changes: Changes,
     bytes: usize,
     sweeps: Vec<Span>,
+    durable: Durable,
+}
+
+/// What is to be written of a group.
+pub(super) struct Written {
+    pub(super) changes: Changes,
+    /// To be swept after that.
+    pub(super) sweeps: Vec<Span>,
+    /// The strictest of what its batches ask for.
+    pub(super) durable: Durable,
 }
 
 /// What a batch's range deletes amount to.
@@ -37,7 +47,7 @@ struct Doomed {
 
 impl Group {
     pub(super) fn new(view: View) -> Self {
-        Self { view, changes: Changes::new(), bytes: 0, sweeps: Vec::new() }
+        Self { view, changes: Changes::new(), bytes: 0, sweeps: Vec::new(), durable: Durable::WithNext }
     }
 
     /// Also full is a group with a sweep: a later batch would have to look past rows that are deleted but still there.
@@ -45,13 +55,16 @@ impl Group {
         self.bytes >= GROUP_BYTES || !self.sweeps.is_empty()
     }
 
-    /// The changes to commit, and the spans to sweep after that.
-    pub(super) fn into_changes(self) -> (Changes, Vec<Span>) {
-        (self.changes, self.sweeps)
+    pub(super) fn into_written(self) -> Written {
+        Written { changes: self.changes, sweeps: self.sweeps, durable: self.durable }
     }
 
     /// Takes the batch in if its conditions hold. After an error it is not part of the group, in no part.
     pub(super) fn apply(&mut self, batch: Batch) -> Result<Outcome, StoreError> {
+        // Also for a refusal: what it rests on must not be lost once it is told.
+        if batch.durable == Durable::AtOnce {
+            self.durable = Durable::AtOnce;
+        }
         let partition = &batch.partition;
         let current: Vec<Current> =
             batch.conditions.iter().map(|condition| self.current(partition, condition)).collect::<Result<_, _>>()?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::disk::{CommitError, Disk};
-use super::group::Group;
+use super::group::{Group, Written};
 use super::sweep;
-use crate::engine::{Batch, Outcome};
+use crate::engine::{Batch, Durable, Outcome};
 use crate::error::StoreError;
 
 /// A batch that waits, and whom to tell.
@@ -54,9 +54,12 @@ impl Writer {
             answers.push((reply, group.apply(batch)));
             next = if group.is_full() { None } else { self.requests.try_recv().ok() };
         }
-        let (changes, sweeps) = group.into_changes();
-        let committed =
-            if sweeps.is_empty() { self.disk.commit(changes) } else { sweep::commit(&self.disk, changes, &sweeps) };
+        let Written { changes, sweeps, durable } = group.into_written();
+        let committed = match durable {
+            _ if !sweeps.is_empty() => sweep::commit(&self.disk, changes, &sweeps),
+            Durable::AtOnce => self.disk.commit(changes),
+            Durable::WithNext => self.disk.commit_unsynced(changes),
+        };
         for (reply, judged) in answers {
             let _ = reply.send(answer(judged, &committed));
         }

@@ -14,7 +14,7 @@ use workflow::{NamespaceId, RunId, Timestamp};
 
 use self::keys::RowKind;
 use self::record::{Place, Record, Term};
-use crate::engine::{Batch, Continuation, Engine, KeyRange, Row, Slice};
+use crate::engine::{Batch, Continuation, Durable, Engine, KeyRange, Row, Slice};
 use crate::error::StoreError;
 use crate::stores::rows::{self, Decoded};
 use crate::table::Value;
@@ -245,12 +245,14 @@ impl Batches {
 
     fn into_batches(self) -> impl Iterator<Item = Batch> {
         self.partitions.into_iter().flat_map(|((namespace_id, segment), rows)| {
-            let mut batches = vec![Batch::new(keys::partition(namespace_id, segment))];
+            // The queue that asks for it passes on only by a commit, which is later.
+            let new = || Batch { durable: Durable::WithNext, ..Batch::new(keys::partition(namespace_id, segment)) };
+            let mut batches = vec![new()];
             let (mut n_rows, mut n_bytes) = (0, 0);
             for (key, values) in rows {
                 let bytes: usize = key.iter().chain(values.iter().flatten()).map(Value::size).sum();
                 if n_rows > 0 && (n_rows == BATCH_ROWS || n_bytes + bytes > BATCH_BYTES) {
-                    batches.push(Batch::new(keys::partition(namespace_id, segment)));
+                    batches.push(new());
                     (n_rows, n_bytes) = (0, 0);
                 }
                 n_rows += 1;
