@@ -13,7 +13,7 @@ use proto::temporal::api::history::v1::{History, HistoryEvent};
 use uuid::Uuid;
 use workflow::{Branch, EventId};
 
-use crate::engine::{Batch, Engine, KeyRange, Order, Partition, Row, Slice};
+use crate::engine::{Batch, Durable, Engine, KeyRange, Order, Partition, Row, Slice};
 use crate::error::StoreError;
 use crate::stores::rows::{self, Decoded, Malformed};
 use crate::table::Value;
@@ -28,12 +28,18 @@ const FORMAT_PLAIN: u8 = 1;
 /// An event batch to be written.
 #[derive(Debug, Clone, Copy)]
 pub struct NewNode<'a> {
-    pub first_event_id: EventId,
     pub txn_id: i64,
     /// Of the node before; zero for the first one of a history.
     pub prev_txn_id: i64,
-    /// Not empty, and without a gap.
-    pub events: &'a [HistoryEvent],
+    pub events: &'a EventBatch,
+}
+
+/// Events that are stored together, encoded once: a tenth of what they take decoded.
+#[derive(Debug, Clone)]
+pub struct EventBatch {
+    first_event_id: EventId,
+    last_event_id: EventId,
+    data: Bytes,
 }
 
 /// An event batch that was read.
@@ -79,12 +85,13 @@ impl HistoryStore {
     /// # Errors
     /// If the store cannot be written.
     pub async fn append(&self, branch: &Branch, node: NewNode<'_>) -> Result<(), StoreError> {
-        let NewNode { first_event_id, txn_id, prev_txn_id, events } = node;
-        check_events(first_event_id, events).expect("a new node has events, from its first one on");
+        let NewNode { txn_id, prev_txn_id, events } = node;
         let mut batch = Batch::new(partition(branch.tree_id));
+        // It counts once a commit names it.
+        batch.durable = Durable::WithNext;
         batch.puts.push(Row {
-            key: vec![Value::Uuid(branch.branch_id), Value::Bigint(first_event_id.0), Value::Bigint(txn_id)],
-            values: vec![Value::Bigint(prev_txn_id), Value::Blob(encode_events(events))],
+            key: vec![Value::Uuid(branch.branch_id), Value::Bigint(events.first_event_id.0), Value::Bigint(txn_id)],
+            values: vec![Value::Bigint(prev_txn_id), Value::Blob(events.data.clone())],
         });
         self.engine.write(batch).await?;
         Ok(())
@@ -103,6 +110,39 @@ impl HistoryStore {
         let place = format_args!("history {}, branch {branch_id}, event {first_event_id}", branch.tree_id);
         let row = rows::required(row, "node").map_err(|bad| bad.at(place))?;
         StoredNode::decode(row).and_then(StoredNode::open).map_err(|bad| bad.at(place))
+    }
+}
+
+impl EventBatch {
+    /// # Panics
+    /// If there are none, or one is missing in between.
+    #[must_use]
+    pub fn encode(events: &[HistoryEvent]) -> Self {
+        let first_event_id = events.first().map_or(EventId::FIRST, |event| EventId(event.event_id));
+        check_events(first_event_id, events).expect("a new node has events, one after the other");
+        let last_event_id = EventId(first_event_id.0 + events.len() as i64 - 1);
+        Self { first_event_id, last_event_id, data: encode_events(events) }
+    }
+
+    #[must_use]
+    pub fn decode(&self) -> Vec<HistoryEvent> {
+        decode_events(&self.data).expect("what was encoded decodes")
+    }
+
+    #[must_use]
+    pub fn first_event_id(&self) -> EventId {
+        self.first_event_id
+    }
+
+    #[must_use]
+    pub fn last_event_id(&self) -> EventId {
+        self.last_event_id
+    }
+
+    /// In bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.data.len()
     }
 }
 

@@ -60,14 +60,14 @@ impl Shard {
         let recent = slot.execution.lock().await.recent.range(from, to);
         let mut page = PageBuilder::new(from, to, events_max);
         if let Some(batches) = recent {
-            batches.iter().all(|batch| page.push(batch));
+            batches.iter().all(|batch| page.push(batch.decode()));
             return Ok(page.finish());
         }
         let mut next = Some(Cursor::from(from));
         while let Some(from) = next {
             let read = self.stores.history.read(&state.branch, from, to, PAGE_NODES).await;
             let read = self.unless_deleted(&state.key, read).await?;
-            let has_room = read.nodes.iter().all(|node| page.push(&node.events));
+            let has_room = read.nodes.into_iter().all(|node| page.push(node.events));
             next = read.next.filter(|_| has_room);
         }
         Ok(page.finish())
@@ -78,14 +78,15 @@ impl Shard {
         &self,
         state: &ExecutionState,
         first: EventId,
-    ) -> Result<Arc<Vec<HistoryEvent>>, ServiceError> {
+    ) -> Result<Vec<HistoryEvent>, ServiceError> {
         let slot = self.slots.run(&state.key);
-        if let Some(batch) = slot.execution.lock().await.recent.batch(first) {
-            return Ok(batch);
+        let recent = slot.execution.lock().await.recent.batch(first);
+        if let Some(batch) = recent {
+            return Ok(batch.decode());
         }
         let node = self.stores.history.read_node(&state.branch, first).await;
         let node = self.unless_deleted(&state.key, node).await?;
-        Ok(Arc::new(node.events))
+        Ok(node.events)
     }
 
     /// One event, given the batch that it is in.
@@ -96,7 +97,7 @@ impl Shard {
         event_id: EventId,
     ) -> Result<HistoryEvent, ServiceError> {
         let batch = self.batch(state, batch_id).await?;
-        let event = batch.iter().find(|event| event.event_id == event_id.0).cloned();
+        let event = batch.into_iter().find(|event| event.event_id == event_id.0);
         event.ok_or_else(|| ServiceError::DataLoss(format!("no event {event_id} of {}", state.key)))
     }
 
@@ -303,14 +304,14 @@ impl PageBuilder {
     }
 
     /// False: the page is full and the batch was left out.
-    fn push(&mut self, batch: &[HistoryEvent]) -> bool {
+    fn push(&mut self, batch: Vec<HistoryEvent>) -> bool {
         let is_full = self.events.len() >= self.events_max || self.bytes >= PAGE_BYTES_MAX;
         if is_full && !self.events.is_empty() {
             return false;
         }
-        for event in batch.iter().filter(|event| (self.from.0..self.to.0).contains(&event.event_id)) {
+        for event in batch.into_iter().filter(|event| (self.from.0..self.to.0).contains(&event.event_id)) {
             self.bytes += event.encoded_len();
-            self.events.push(event.clone());
+            self.events.push(event);
         }
         true
     }

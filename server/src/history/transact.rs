@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use persistence::error::StoreError;
 use persistence::stores::executions::{CurrentWrite, RunWrite};
-use persistence::stores::history::NewNode;
+use persistence::stores::history::{EventBatch, NewNode};
 use prost::Message;
 use thiserror::Error;
 use tracing::error;
 use workflow::{
-    CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply,
-    Transition,
+    CurrentRun, Decision, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply, Transition,
 };
 
 use super::cache::{CurrentSlot, Execution, Slot};
 use super::committer::{Closed, CurrentCommit, Permit, RunCommit, Submission};
-use super::events::EventBatch;
 use super::shard::Shard;
 use super::tally::{StatusChange, counted_status};
 use super::warnings::warn_of_growth;
@@ -208,10 +206,10 @@ impl Shard {
             state.unrecorded.last_txn_id = txn_id;
             for (task_id, event) in (txn_id + 1..).zip(&mut events) {
                 event.task_id = task_id;
-                bytes += event.encoded_len();
             }
-            let batch = Arc::new(events);
-            execution.recent.push(Arc::clone(&batch), self.config.recent_events_bytes);
+            let batch = EventBatch::encode(&events);
+            bytes += batch.size();
+            execution.recent.push(batch.clone(), self.config.recent_events_bytes);
             append = Some(self.append(&state, batch, previous_txn_id));
         }
         let state = Arc::new(state);
@@ -234,8 +232,7 @@ impl Shard {
         tokio::spawn(async move {
             let mut tries = 0;
             loop {
-                let first_event_id = EventId(batch[0].event_id);
-                let node = NewNode { first_event_id, txn_id, prev_txn_id, events: &batch };
+                let node = NewNode { txn_id, prev_txn_id, events: &batch };
                 let Err(error) = history.append(&branch, node).await else { return Ok(()) };
                 tries += 1;
                 if tries == APPEND_TRIES_MAX || matches!(error, StoreError::TooLarge(_)) {
@@ -284,8 +281,9 @@ pub(super) fn current_run(state: &ExecutionState) -> CurrentRun {
 
 /// About how many bytes a state takes in memory, near enough to keep the cache under its ceiling.
 fn weight(state: &ExecutionState) -> usize {
-    const STATE: usize = 1024;
-    const ITEM: usize = 384;
+    /// The state, how it was started, its slot, and its places in the maps and in the cache; as a heap profile tells.
+    const STATE: usize = 3584;
+    const ITEM: usize = 512;
     let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
     let n_items = state.activities.len() + state.timers.len() + state.children.len() + state.updates.len();
     let n_ids = state.signal_request_ids.len() + state.external_signals.len() + state.external_cancels.len();

@@ -2,7 +2,7 @@
 
 use persistence::engine::{Batch, Engine, KeyRange, Partition, Row, Slice};
 use persistence::error::StoreError;
-use persistence::stores::history::{Cursor, HistoryStore, NewNode, Node};
+use persistence::stores::history::{Cursor, EventBatch, HistoryStore, NewNode, Node};
 use persistence::table::{Table, Value};
 use persistence::tables::{HISTORY_NODE, HISTORY_TREE};
 use proto::temporal::api::history::v1::HistoryEvent;
@@ -22,9 +22,8 @@ fn events(ids: std::ops::Range<i64>, txn_id: i64) -> Vec<HistoryEvent> {
 /// Writes events `ids` as one node.
 async fn append(history: &HistoryStore, branch: &Branch, ids: std::ops::Range<i64>, txn: (i64, i64)) {
     let (prev_txn_id, txn_id) = txn;
-    let first_event_id = EventId(ids.start);
-    let events = events(ids, txn_id);
-    history.append(branch, NewNode { first_event_id, txn_id, prev_txn_id, events: &events }).await.unwrap();
+    let events = EventBatch::encode(&events(ids, txn_id));
+    history.append(branch, NewNode { txn_id, prev_txn_id, events: &events }).await.unwrap();
 }
 
 /// A root branch with real nodes `1..3 3..4 4..8 8..9 9..12`, and orphans before, between and after them.
