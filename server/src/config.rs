@@ -143,7 +143,7 @@ pub enum LogFormat {
 
 impl Default for ClusterConfig {
     fn default() -> Self {
-        Self { name: "active".into(), shards: 16, namespaces: Vec::new(), search_attributes: BTreeMap::new() }
+        Self { name: "active".into(), shards: 4, namespaces: Vec::new(), search_attributes: BTreeMap::new() }
     }
 }
 

@@ -18,7 +18,7 @@ fn error(text: &str, environment: &[(&str, &str)]) -> String {
 #[test]
 fn an_empty_file_is_a_whole_configuration() {
     let config = load("", &[]).unwrap();
-    assert_eq!(config.cluster.shards, 16);
+    assert_eq!(config.cluster.shards, 4);
     assert_eq!(config.frontend.listen.port(), PORT);
     assert_eq!(config.store.engine, EngineKind::Embedded);
     assert!(config.store.embedded.fsync);

@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId};
 
@@ -98,7 +99,9 @@ pub(crate) struct HotExecutions {
 impl HotExecutions {
     pub(crate) fn new(bytes_max: u64) -> Self {
         let weigh = |_: &(u64, ExecutionKey), slot: &Arc<Slot>| slot.weight.load(Ordering::Relaxed);
-        Self { cache: Cache::builder().max_capacity(bytes_max).weigher(weigh).build() }
+        // The latest, not the most popular: a run that is new is busy, and one that was busy may wait for weeks.
+        let policy = EvictionPolicy::lru();
+        Self { cache: Cache::builder().max_capacity(bytes_max).weigher(weigh).eviction_policy(policy).build() }
     }
 }
 
@@ -146,7 +149,7 @@ impl Slots {
 }
 
 /// Taken for the weight of a run that was loaded and not changed yet.
-const READ_WEIGHT: usize = 2048;
+const READ_WEIGHT: usize = 4096;
 
 /// At most one value per key for as long as anybody holds it.
 struct Live<K, V> {

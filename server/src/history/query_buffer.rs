@@ -126,7 +126,10 @@ impl Drop for Answering<'_> {
 
 impl Drop for BufferedQuery<'_> {
     fn drop(&mut self) {
-        self.buffer.content().waiting.remove(&self.id);
+        let mut content = self.buffer.content();
+        content.waiting.remove(&self.id);
+        // A run that was asked once may be open for weeks.
+        content.waiting.shrink_to_fit();
     }
 }
 
