@@ -210,6 +210,17 @@ impl Bench {
         let answer = self.client.call(&request, send).await.context("query")?;
         number(answer.query_result.as_ref()).context("query")
     }
+
+    /// The runs that a list tells of, on its first page.
+    pub(crate) async fn list(&self, namespace: &str, query: String) -> Result<Vec<String>> {
+        let request = api::ListWorkflowExecutionsRequest { namespace: namespace.into(), query, ..Default::default() };
+        let send = |mut service: crate::client::Service, request| async move {
+            service.list_workflow_executions(request).await
+        };
+        let answer = self.client.call(&request, send).await.context("list")?;
+        let executions = answer.executions.into_iter().filter_map(|listed| listed.execution);
+        Ok(executions.map(|execution| execution.run_id).collect())
+    }
 }
 
 fn number(payloads: Option<&Payloads>) -> Result<u64> {

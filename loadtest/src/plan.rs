@@ -31,6 +31,8 @@ pub enum ScenarioName {
     Updates,
     /// Queries of many workflows (64, or --size).
     Queries,
+    /// Lists, each filtered to one of many open workflows (64, or --size).
+    Lists,
     /// Workflows of one activity that are all started before the first worker comes.
     Backlog,
     /// Workflows that are left open, with a timer that is far away (1, or --size).

@@ -7,7 +7,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::{
-    Scenario, chain, children, continue_as_new, fan_out, no_op, one_activity, queries, signals_to_many, timers, updates,
+    Scenario, chain, children, continue_as_new, fan_out, lists, no_op, one_activity, queries, signals_to_many, timers,
+    updates,
 };
 use crate::bench::Bench;
 use crate::verify::scattered;
@@ -30,7 +31,8 @@ pub(super) fn scenario() -> Mixed {
         (5, Box::new(children::scenario(None))),
         (5, Box::new(continue_as_new::scenario(None))),
         (8, Box::new(updates::scenario(None))),
-        (7, Box::new(queries::scenario(None))),
+        (5, Box::new(queries::scenario(None))),
+        (2, Box::new(lists::scenario(None))),
     ];
     assert_eq!(parts.iter().map(|(share, _)| share).sum::<Share>(), 100, "the shares make up a whole");
     Mixed { parts }

@@ -1,5 +1,5 @@
 //! Scenarios: one file each. What each has in common is in `whole.rs` (workflows from start to end) and `targets.rs`
-//! (workflows that live on while they are signalled, updated or queried).
+//! (workflows that live on while they are signalled, updated, queried or listed).
 
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ mod signals_to_one;
 mod signals_to_many;
 mod updates;
 mod queries;
+mod lists;
 mod backlog;
 mod open_runs;
 mod mixed;
@@ -57,6 +58,7 @@ pub(crate) fn of(plan: &Plan) -> Box<dyn Scenario> {
         ScenarioName::SignalsToMany => Box::new(signals_to_many::scenario(size)),
         ScenarioName::Updates => Box::new(updates::scenario(size)),
         ScenarioName::Queries => Box::new(queries::scenario(size)),
+        ScenarioName::Lists => Box::new(lists::scenario(size)),
         ScenarioName::Backlog => Box::new(backlog::scenario(plan)),
         ScenarioName::OpenRuns => Box::new(open_runs::scenario(size)),
         ScenarioName::Mixed => Box::new(mixed::scenario()),

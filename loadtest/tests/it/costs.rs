@@ -112,6 +112,12 @@ async fn a_query_costs_no_more_than_it_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_costs_no_more_than_it_did() {
+    // They write nothing; that is what the workflows cost that are listed.
+    check("lists", 40, &["--size", "4"], cost(0.9, 1.6, 6.0, 6.5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_from_a_backlog_costs_no_more_than_it_did() {
     // What waits for a worker is spooled, and read again.
     check("backlog", 40, &[], cost(9.0, 8.0, 1.2, 47.0)).await;

@@ -75,6 +75,11 @@ async fn queries_are_answered_with_what_the_workflow_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lists_tell_of_the_one_run_that_is_asked_for() {
+    check("lists", 40, &["--size", "8"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_is_drained() {
     check("backlog", 40, &[]).await;
 }
