@@ -42,6 +42,11 @@ class Cli:
         assert status != 0, f"temporal {' '.join(arguments)} should have failed: {output}"
         return errors
 
+    async def query(self, workflow_id: str, query: str) -> Any:
+        """What a workflow answers."""
+        [answer] = (await self.json("workflow", "query", "-w", workflow_id, "--type", query))["queryResult"]
+        return answer
+
     async def until(self, *arguments: str, of: Any) -> Any:
         """Asks again until what is printed for programs satisfies `of`."""
 
@@ -57,12 +62,13 @@ class Cli:
             binary(),
             *arguments,
             *connection,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={"HOME": str(self._home), "PATH": os.environ["PATH"]},
         )
-        output, errors = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
+        # Some versions ask before they delete; none minds an answer that it did not ask for.
+        output, errors = await asyncio.wait_for(process.communicate(b"y\n"), TIMEOUT_S)
         assert process.returncode is not None
         return process.returncode, output.decode(), errors.decode()
 

@@ -15,6 +15,7 @@ mod polls;
 mod respond;
 mod respond_by_id;
 mod activity_operations;
+mod activity_executions;
 mod history;
 mod list;
 mod describe;

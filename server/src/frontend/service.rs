@@ -11,8 +11,8 @@ use super::call::answer;
 use super::long_calls::LongCalls;
 use super::polls::OutstandingPolls;
 use super::{
-    activity_operations, cluster, describe, history, list, namespace, pause, poll, query, respond, respond_by_id,
-    search_attributes, signal, start, update,
+    activity_executions, activity_operations, cluster, describe, history, list, namespace, pause, poll, query, respond,
+    respond_by_id, search_attributes, signal, start, update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -314,6 +314,34 @@ impl WorkflowService for Frontend {
         request: Request<UpdateActivityOptionsRequest>,
     ) -> Answer<UpdateActivityOptionsResponse> {
         answer("UpdateActivityOptions", activity_operations::update_options(self, request.into())).await
+    }
+
+    async fn pause_activity_execution(
+        &self,
+        request: Request<PauseActivityExecutionRequest>,
+    ) -> Answer<PauseActivityExecutionResponse> {
+        answer("PauseActivityExecution", activity_executions::pause(self, request.into())).await
+    }
+
+    async fn unpause_activity_execution(
+        &self,
+        request: Request<UnpauseActivityExecutionRequest>,
+    ) -> Answer<UnpauseActivityExecutionResponse> {
+        answer("UnpauseActivityExecution", activity_executions::unpause(self, request.into())).await
+    }
+
+    async fn reset_activity_execution(
+        &self,
+        request: Request<ResetActivityExecutionRequest>,
+    ) -> Answer<ResetActivityExecutionResponse> {
+        answer("ResetActivityExecution", activity_executions::reset(self, request.into())).await
+    }
+
+    async fn update_activity_execution_options(
+        &self,
+        request: Request<UpdateActivityExecutionOptionsRequest>,
+    ) -> Answer<UpdateActivityExecutionOptionsResponse> {
+        answer("UpdateActivityExecutionOptions", activity_executions::update_options(self, request.into())).await
     }
 
     async fn update_workflow_execution_options(

@@ -50,7 +50,7 @@ pub(super) async fn routes(frontend: Frontend) -> (HealthReporter, Routes) {
     for service in HEALTH_NAMES {
         health.set_service_status(service, ServingStatus::Serving).await;
     }
-    let admin_service = AdminServiceServer::new(Admin(frontend.clone()));
+    let admin_service = AdminServiceServer::new(Admin(frontend.clone())).accept_compressed(CompressionEncoding::Gzip);
     let workflow_service = WorkflowServiceServer::new(frontend.clone())
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .accept_compressed(CompressionEncoding::Gzip);
@@ -59,12 +59,15 @@ pub(super) async fn routes(frontend: Frontend) -> (HealthReporter, Routes) {
         .accept_compressed(CompressionEncoding::Gzip);
     let reflection =
         || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(proto::DESCRIPTORS);
+    let reflection_v1 = reflection().build_v1().expect("our own descriptors are complete");
+    let reflection_v1alpha = reflection().build_v1alpha().expect("our own descriptors are complete");
+    // Some clients compress whatever they send.
     let routes = Routes::new(Guarded(workflow_service))
         .add_service(Guarded(operator_service))
         .add_service(Guarded(admin_service))
-        .add_service(health_service)
-        .add_service(reflection().build_v1().expect("our own descriptors are complete"))
-        .add_service(reflection().build_v1alpha().expect("our own descriptors are complete"));
+        .add_service(health_service.accept_compressed(CompressionEncoding::Gzip))
+        .add_service(reflection_v1.accept_compressed(CompressionEncoding::Gzip))
+        .add_service(reflection_v1alpha.accept_compressed(CompressionEncoding::Gzip));
     (health, routes.prepare())
 }
 

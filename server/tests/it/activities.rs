@@ -288,3 +288,54 @@ async fn an_activity_is_answered_by_its_id() {
     assert_eq!(again.expect_err("it is over").code(), Code::NotFound);
     given.stop().await;
 }
+
+#[tokio::test]
+async fn an_activity_of_a_workflow_is_operated_on_by_the_newer_rpcs_too() {
+    let given = a_node().await;
+    a_run_with_an_activity(&given).await;
+    fail(&given, &poll_activity(&given).await).await;
+    let (namespace, workflow_id, activity_id) = (NAMESPACE.to_owned(), "order".to_owned(), "pay".to_owned());
+    let pause = public::PauseActivityExecutionRequest { namespace, workflow_id, activity_id, ..Default::default() };
+    given.client().pause_activity_execution(pause.clone()).await.expect("a pause");
+    assert_eq!(pending(&given).await.state(), PendingActivityState::Paused);
+
+    let update = public::UpdateActivityExecutionOptionsRequest {
+        namespace: NAMESPACE.into(),
+        workflow_id: "order".into(),
+        activity_id: "pay".into(),
+        activity_options: Some(ActivityOptions { heartbeat_timeout: seconds(30), ..Default::default() }),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["heartbeat_timeout".into()] }),
+        ..Default::default()
+    };
+    let updated =
+        given.client().update_activity_execution_options(update.clone()).await.expect("an update").into_inner();
+    assert_eq!(updated.activity_options.expect("options").heartbeat_timeout, seconds(30));
+
+    let reset = public::ResetActivityExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_id: "order".into(),
+        activity_id: "pay".into(),
+        keep_paused: true,
+        ..Default::default()
+    };
+    given.client().reset_activity_execution(reset).await.expect("a reset");
+    let kept = pending(&given).await;
+    assert_eq!((kept.state(), kept.attempt), (PendingActivityState::Paused, 1));
+    let unpause = public::UnpauseActivityExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_id: "order".into(),
+        activity_id: "pay".into(),
+        ..Default::default()
+    };
+    given.client().unpause_activity_execution(unpause).await.expect("the end of a pause");
+    assert_eq!(poll_activity(&given).await.attempt, 1);
+
+    let alone = public::PauseActivityExecutionRequest { workflow_id: String::new(), ..pause.clone() };
+    refused(given.client().pause_activity_execution(alone).await, Code::NotFound, "activity not found for ID: pay");
+    let unnamed = public::PauseActivityExecutionRequest { activity_id: String::new(), ..pause };
+    refused(given.client().pause_activity_execution(unnamed).await, Code::InvalidArgument, "activity ID is required");
+    let unsaid = public::UpdateActivityExecutionOptionsRequest { update_mask: None, ..update };
+    let refusal = given.client().update_activity_execution_options(unsaid).await;
+    refused(refusal, Code::InvalidArgument, "UpdateMask is not provided");
+    given.stop().await;
+}

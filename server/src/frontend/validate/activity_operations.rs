@@ -1,8 +1,9 @@
 //! Requests of operators about pending activities.
 
 use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::workflowservice::v1::UpdateActivityExecutionOptionsRequest;
 
-use super::{invalid, proper_run_id};
+use super::{ID_BYTES_MAX, invalid, proper_run_id, run_id};
 use crate::errors::ServiceError;
 
 /// Which run is meant, and that some activity of it is.
@@ -15,4 +16,29 @@ pub(crate) fn target(execution: Option<&WorkflowExecution>, has_activity: bool) 
         return Err(invalid("Either Activity.Id or Activity.Type should be set on request."));
     }
     proper_run_id(run)
+}
+
+/// Which activity is meant, and by whom, in requests that name it by its id alone.
+pub(crate) fn activity(activity_id: &str, identity: &str, run: &str) -> Result<(), ServiceError> {
+    if activity_id.is_empty() {
+        return Err(invalid("activity ID is required"));
+    }
+    for (what, text) in [("activity ID", activity_id), ("identity", identity)] {
+        if text.len() > ID_BYTES_MAX {
+            return Err(invalid(format!("{what} exceeds length limit. Length={} Limit={ID_BYTES_MAX}", text.len())));
+        }
+    }
+    run_id(run).map_err(|_| invalid("invalid run id: must be a valid UUID"))
+}
+
+/// Either options and which of them, or those of the beginning.
+pub(crate) fn new_options(request: &UpdateActivityExecutionOptionsRequest) -> Result<(), ServiceError> {
+    let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
+    match (request.restore_original, request.activity_options.is_some(), paths) {
+        (true, _, Some([_, ..])) => Err(invalid("Both UpdateMask and RestoreOriginal are provided")),
+        (true, _, _) | (false, true, Some([_, ..])) => Ok(()),
+        (false, false, _) => Err(invalid("ActivityOptions are not provided")),
+        (false, true, None) => Err(invalid("UpdateMask is not provided")),
+        (false, true, Some([])) => Err(invalid("UpdateMask must specify at least one path")),
+    }
 }

@@ -8,6 +8,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 use server::env::Env;
 use server::node::{Node, StartError};
 use tonic::Code;
+use tonic::codec::CompressionEncoding;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -74,6 +75,8 @@ async fn health_is_serving_under_the_names_that_are_asked_for() {
         let answer = health.check(HealthCheckRequest { service: service.into() }).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving, "{service:?}");
     }
+    let mut compressing = HealthClient::new(given.channel.clone()).send_compressed(CompressionEncoding::Gzip);
+    compressing.check(HealthCheckRequest::default()).await.unwrap();
     let unknown = health.check(HealthCheckRequest { service: "nobody".into() }).await.unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound);
     given.stop().await;
