@@ -82,6 +82,12 @@ impl ServiceError {
         })
     }
 
+    /// Clients know schedules as workflows of the server's.
+    #[must_use]
+    pub fn schedule_not_found(schedule_id: &str) -> Self {
+        Self::NotFound(format!("workflow not found for ID: temporal-sys-scheduler:{schedule_id}"))
+    }
+
     #[must_use]
     pub fn query_timed_out() -> Self {
         Self::DeadlineExceeded("query timed out before a worker could process it".into())

@@ -358,6 +358,8 @@ pub struct Start {
     /// Whom to tell when the run closes.
     pub callbacks: Vec<Callback>,
     pub parent: Option<Parent>,
+    /// The schedule of the same namespace that starts it, which hears of its end.
+    pub schedule_id: Option<Arc<str>>,
     /// The caller has a worker and wants the first workflow task with the answer.
     pub is_eager: bool,
     /// Signal-with-start: recorded right after the start, before the first workflow task.

@@ -68,6 +68,7 @@ pub use pause::{Pause, shown_search_attributes};
 pub use replay::{ReplayError, replay};
 pub use request_ids::RequestIds;
 pub use reset::{Reapplied, Reset, ResetPoint, reset};
+pub use retry::with_defaults as retry_policy_with_defaults;
 pub use start::{Continued, Started, StartedAgain, start};
 pub use start_policy::{CurrentRun, StartDecision, StartPolicy, decide_start};
 pub use state::{ExecutionState, Listing, Status, Sticky, Unrecorded};

@@ -39,6 +39,7 @@ impl Listed {
             is_first: false,
             replaced: self.replaced(state),
             version: state.last_version(),
+            is_schedule: false,
         })
     }
 
@@ -54,5 +55,5 @@ impl Listed {
 
 /// A run that begins is told for the first time.
 pub(crate) fn first(state: &ExecutionState) -> VisibilityTask {
-    VisibilityTask { is_first: true, replaced: BTreeMap::new(), version: state.last_version() }
+    VisibilityTask { is_first: true, replaced: BTreeMap::new(), version: state.last_version(), is_schedule: false }
 }

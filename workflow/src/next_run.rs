@@ -216,6 +216,7 @@ fn follower(draft: &Draft) -> Start {
         priority: draft.state.priority.clone(),
         callbacks: Vec::new(),
         parent: started.parent.clone(),
+        schedule_id: draft.state.unrecorded.schedule_id.clone(),
         is_eager: false,
         signal: None,
     }

@@ -47,6 +47,8 @@ pub struct Reset {
     pub request_id: String,
     /// Of the start that made the base: told again, it gets the new run.
     pub start_request_id: String,
+    /// The schedule that hears how the chain ends.
+    pub schedule_id: Option<Arc<str>>,
     /// What came after the point of the reset, in its order; see `Reapplied`.
     pub events: Vec<HistoryEvent>,
     /// What is changed of the new run before it begins.
@@ -119,6 +121,7 @@ pub fn reset(replayed: &ExecutionState, reset: Reset, facts: &Facts) -> Result<B
     let mut draft = Draft::from_part(replayed, facts);
     draft.state.unrecorded.start_request_id.clone_from(&reset.start_request_id);
     draft.state.unrecorded.reset_request_id.clone_from(&reset.request_id);
+    draft.state.unrecorded.schedule_id.clone_from(&reset.schedule_id);
     fail_workflow_task(&mut draft, &reset)?;
     wake(&mut draft);
     fail_activities(&mut draft, &reset.reason);

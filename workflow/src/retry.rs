@@ -20,7 +20,7 @@ const DEFAULT_BACKOFF_COEFFICIENT: f64 = 2.0;
 const DEFAULT_MAXIMUM_INTERVAL_FACTOR: u32 = 100;
 
 /// Fills in what a policy leaves out.
-pub(crate) fn with_defaults(mut policy: RetryPolicy) -> RetryPolicy {
+pub fn with_defaults(mut policy: RetryPolicy) -> RetryPolicy {
     if span(policy.initial_interval.as_ref()).is_zero() {
         policy.initial_interval = Some(to_proto(DEFAULT_INITIAL_INTERVAL));
     }

@@ -105,12 +105,14 @@ pub fn start(
     // What begins later, or elsewhere, goes to whoever polls for it then.
     start.is_eager &= !waits_for_parent && chain.backoff.is_zero();
     let (signal, request_id, run_id) = (start.signal.take(), std::mem::take(&mut start.request_id), key.run_id);
+    let schedule_id = start.schedule_id.take();
     let eager_worker = start.is_eager.then(|| start.identity.clone());
     let first = first_event(&key, start, chain, facts);
     let mut draft = Draft::begin(key, first, facts);
     assert_eq!(draft.state.key.run_id, run_id, "the run has the id it was given");
     assert!(!draft.state.started.task_timeout.is_zero(), "a workflow task has a timeout");
     draft.state.unrecorded.start_request_id.clone_from(&request_id);
+    draft.state.unrecorded.schedule_id = schedule_id;
     if let Some(signal) = signal {
         signal::record(&mut draft, signal);
     }

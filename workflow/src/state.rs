@@ -97,6 +97,8 @@ pub struct Unrecorded {
     /// The last workflow task tried to close the run and could not: signals wait until the next one has ended.
     pub is_closing: bool,
     pub listing: Listing,
+    /// The schedule that started the run, or the first of its chain: it hears how the chain ends.
+    pub schedule_id: Option<Arc<str>>,
 }
 
 /// Where lists find the run: its rows are kept with those of others that started, or closed, at about the same time.

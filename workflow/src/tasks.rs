@@ -23,6 +23,8 @@ pub struct VisibilityTask {
     /// is empty.
     pub replaced: BTreeMap<String, Payload>,
     pub version: i64,
+    /// It is no run that has changed, but a schedule: the task's key has its id for a workflow id.
+    pub is_schedule: bool,
 }
 
 /// To be done at once.
@@ -118,4 +120,6 @@ pub enum TimerTask {
     Retention {
         version: i64,
     },
+    /// A schedule, not a run, has something to do: the task's key has its id for a workflow id.
+    Schedule,
 }

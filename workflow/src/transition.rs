@@ -449,7 +449,7 @@ fn due(draft: &mut Draft, task: TimerTask) -> Outcome {
         TimerTask::RunTimeout { .. } => close::time_out_run(draft),
         TimerTask::ExecutionTimeout { .. } => close::time_out_execution(draft),
         // It is deleted, which is no transition, and only once it is closed.
-        TimerTask::Retention { .. } => Outcome::Unchanged(Reply::Done),
+        TimerTask::Retention { .. } | TimerTask::Schedule => Outcome::Unchanged(Reply::Done),
     }
 }
 

@@ -19,7 +19,7 @@ mod commit;
 mod counts;
 mod dead_letter;
 
-pub use commit::{CurrentWrite, RunWrite, ShardCommit};
+pub use commit::{CurrentWrite, RunWrite, ScheduleWrite, ShardCommit};
 pub use counts::RunCounts;
 pub use dead_letter::DeadLetter;
 pub use keys::{ItemKind, RowKind};
@@ -116,6 +116,45 @@ impl ExecutionStore {
             .map(decode_current)
             .transpose()
             .map_err(|bad| bad.at(format_args!("{shard}, current run of {namespace_id}/{workflow_id}")))
+    }
+
+    /// A schedule and its version.
+    ///
+    /// # Errors
+    /// `Corrupt` if the row does not decode.
+    pub async fn load_schedule(
+        &self,
+        shard: ShardId,
+        namespace_id: NamespaceId,
+        schedule_id: &Arc<str>,
+    ) -> Result<Option<(i64, record::Schedule)>, StoreError> {
+        let range = KeyRange::prefix(keys::schedule(namespace_id, schedule_id));
+        let page = self.engine.read(Slice::new(shards::partition(shard), range, 1)).await?;
+        page.rows
+            .into_iter()
+            .next()
+            .map(|row| rows::versioned(row.values).and_then(|(version, data)| Ok((version, rows::from_value(data)?))))
+            .transpose()
+            .map_err(|bad| bad.at(format_args!("{shard}, schedule {namespace_id}/{schedule_id}")))
+    }
+
+    /// The ids of some of the schedules that a namespace has in the shard.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row has no such key.
+    pub async fn schedule_ids(
+        &self,
+        shard: ShardId,
+        namespace_id: NamespaceId,
+        limit: usize,
+    ) -> Result<Vec<Arc<str>>, StoreError> {
+        let slice = Slice::new(shards::partition(shard), keys::schedules(namespace_id), limit);
+        let page = self.engine.read(slice).await?;
+        let ids = page.rows.into_iter().map(|row| match row.key.get(2) {
+            Some(Value::Text(id)) => Ok(Arc::clone(id)),
+            _ => Err(Malformed::new("a schedule without an id").at(format_args!("{shard}, {:?}", row.key))),
+        });
+        ids.collect()
     }
 
     /// Transfer tasks after this one, from at most `limit_rows` rows; a row has all tasks of one commit.

@@ -17,7 +17,7 @@ pub struct Peers {
 /// The service, for those who only meet it here.
 pub type HistoryService = history::service::Service;
 /// What lists are asked, and what they answer.
-pub use crate::visibility::list::{ListPage, ListRequest};
+pub use crate::visibility::list::{Among, ListPage, ListRequest};
 
 struct Handle<S>(Arc<RwLock<Option<Arc<S>>>>);
 

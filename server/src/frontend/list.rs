@@ -10,7 +10,7 @@ use proto::temporal::api::workflowservice::v1::{
 use super::Frontend;
 use super::call::{Call, Deadline, patiently};
 use super::validate::invalid;
-use crate::cluster::peers::{ListPage, ListRequest};
+use crate::cluster::peers::{Among, ListPage, ListRequest};
 use crate::errors::ServiceError;
 
 const PAGE_MAX: i32 = 1000;
@@ -111,7 +111,8 @@ pub(super) async fn count(
 ) -> Result<public::CountWorkflowExecutionsResponse, ServiceError> {
     let namespace = frontend.enter(&call.request.namespace).await?;
     patiently(&frontend.env, call.deadline, || async {
-        frontend.peers.visibility()?.count(namespace.id, &namespace.custom_attributes, &call.request.query).await
+        let visibility = frontend.peers.visibility()?;
+        visibility.count(namespace.id, &namespace.custom_attributes, Among::Runs, &call.request.query).await
     })
     .await
 }
@@ -131,6 +132,7 @@ impl Asked {
         let request = ListRequest {
             namespace_id: namespace.id,
             custom: namespace.custom_attributes.clone(),
+            among: Among::Runs,
             query: self.query,
             page_size: usize::try_from(page_size).expect("it is positive"),
             token: self.next_page_token,

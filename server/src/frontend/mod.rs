@@ -18,6 +18,7 @@ mod activity_operations;
 mod activity_executions;
 mod history;
 mod list;
+mod schedule;
 mod describe;
 mod namespace;
 mod cluster;

@@ -12,7 +12,7 @@ use super::long_calls::LongCalls;
 use super::polls::OutstandingPolls;
 use super::{
     activity_executions, activity_operations, cluster, describe, history, list, namespace, pause, poll, query, respond,
-    respond_by_id, search_attributes, signal, start, update,
+    respond_by_id, schedule, search_attributes, signal, start, update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -391,6 +391,41 @@ impl WorkflowService for Frontend {
         request: Request<CountWorkflowExecutionsRequest>,
     ) -> Answer<CountWorkflowExecutionsResponse> {
         answer("CountWorkflowExecutions", list::count(self, request.into())).await
+    }
+
+    async fn create_schedule(&self, request: Request<CreateScheduleRequest>) -> Answer<CreateScheduleResponse> {
+        answer("CreateSchedule", schedule::create(self, request.into())).await
+    }
+
+    async fn describe_schedule(&self, request: Request<DescribeScheduleRequest>) -> Answer<DescribeScheduleResponse> {
+        answer("DescribeSchedule", schedule::describe(self, request.into())).await
+    }
+
+    async fn update_schedule(&self, request: Request<UpdateScheduleRequest>) -> Answer<UpdateScheduleResponse> {
+        answer("UpdateSchedule", schedule::update(self, request.into())).await
+    }
+
+    async fn patch_schedule(&self, request: Request<PatchScheduleRequest>) -> Answer<PatchScheduleResponse> {
+        answer("PatchSchedule", schedule::patch(self, request.into())).await
+    }
+
+    async fn delete_schedule(&self, request: Request<DeleteScheduleRequest>) -> Answer<DeleteScheduleResponse> {
+        answer("DeleteSchedule", schedule::delete(self, request.into())).await
+    }
+
+    async fn list_schedule_matching_times(
+        &self,
+        request: Request<ListScheduleMatchingTimesRequest>,
+    ) -> Answer<ListScheduleMatchingTimesResponse> {
+        answer("ListScheduleMatchingTimes", schedule::list_matching_times(self, request.into())).await
+    }
+
+    async fn list_schedules(&self, request: Request<ListSchedulesRequest>) -> Answer<ListSchedulesResponse> {
+        answer("ListSchedules", schedule::list(self, request.into())).await
+    }
+
+    async fn count_schedules(&self, request: Request<CountSchedulesRequest>) -> Answer<CountSchedulesResponse> {
+        answer("CountSchedules", schedule::count(self, request.into())).await
     }
 
     async fn get_system_info(&self, request: Request<GetSystemInfoRequest>) -> Answer<GetSystemInfoResponse> {

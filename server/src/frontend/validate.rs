@@ -21,6 +21,7 @@ pub(crate) mod worker;
 pub(crate) mod activity_operations;
 pub(crate) mod callbacks;
 pub(crate) mod options;
+pub(crate) mod schedule;
 
 #[cfg(test)]
 mod tests;

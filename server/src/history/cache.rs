@@ -13,6 +13,7 @@ use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId};
 use super::events::RecentEvents;
 use super::query_buffer::QueryBuffer;
 use super::updates::Updates;
+use crate::scheduler::schedule::Schedule;
 
 /// A run as the shard's owner knows it.
 #[derive(Default)]
@@ -90,6 +91,30 @@ impl CurrentSlot {
     }
 }
 
+/// A schedule as the shard's owner knows it.
+#[derive(Default)]
+pub(crate) struct ScheduleSlot {
+    /// Held while what a schedule decided is done: others who act for it, or tell how its runs ended, wait.
+    pub(crate) acting: tokio::sync::Mutex<()>,
+    /// Held for a decision and for loading.
+    pub(crate) kept: tokio::sync::Mutex<KeptSchedule>,
+}
+
+#[derive(Default)]
+pub(crate) struct KeptSchedule {
+    pub(crate) known: KnownSchedule,
+    /// The submission that brought it to this state.
+    pub(crate) submitted: u64,
+}
+
+#[derive(Clone, Default)]
+pub(crate) enum KnownSchedule {
+    #[default]
+    Unread,
+    Absent,
+    Schedule(Arc<Schedule>),
+}
+
 /// Executions that stay in memory, weighed in bytes, over all shards of the node.
 #[derive(Clone)]
 pub(crate) struct HotExecutions {
@@ -112,11 +137,12 @@ pub(crate) struct Slots {
     hot: HotExecutions,
     runs: Live<ExecutionKey, Slot>,
     currents: Live<(NamespaceId, Arc<str>), CurrentSlot>,
+    schedules: Live<(NamespaceId, Arc<str>), ScheduleSlot>,
 }
 
 impl Slots {
     pub(crate) fn new(generation: u64, hot: HotExecutions) -> Self {
-        Self { generation, hot, runs: Live::default(), currents: Live::default() }
+        Self { generation, hot, runs: Live::default(), currents: Live::default(), schedules: Live::default() }
     }
 
     pub(crate) fn run(&self, key: &ExecutionKey) -> Arc<Slot> {
@@ -127,6 +153,10 @@ impl Slots {
 
     pub(crate) fn current(&self, namespace_id: NamespaceId, workflow_id: &Arc<str>) -> Arc<CurrentSlot> {
         self.currents.get_or_default(&(namespace_id, Arc::clone(workflow_id)))
+    }
+
+    pub(crate) fn schedule(&self, namespace_id: NamespaceId, schedule_id: &Arc<str>) -> Arc<ScheduleSlot> {
+        self.schedules.get_or_default(&(namespace_id, Arc::clone(schedule_id)))
     }
 
     /// Keeps the slot in memory for as long as the cache has room for its bytes.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use persistence::error::StoreError;
 use persistence::stores::Stores;
-use persistence::stores::executions::{CurrentWrite, QueuedTask, QueuedTimer, RunWrite, ShardCommit};
+use persistence::stores::executions::{CurrentWrite, QueuedTask, QueuedTimer, RunWrite, ScheduleWrite, ShardCommit};
 use persistence::stores::shards::{Acquired, Claim, RangeId, ShardId};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::warn;
 use workflow::{ExecutionKey, NamespaceId, Task};
 
-use super::cache::{CurrentSlot, Slot};
+use super::cache::{CurrentSlot, ScheduleSlot, Slot};
 use super::config::HistoryConfig;
 use super::identity::IdClock;
 use super::queues::{Occasion, Queues};
@@ -44,6 +44,7 @@ pub(crate) struct Submission {
     pub(crate) runs: Vec<RunCommit>,
     pub(crate) current: Option<CurrentCommit>,
     pub(crate) deleted: Option<DeletedRun>,
+    pub(crate) schedule: Option<ScheduleCommit>,
 }
 
 /// A run of which no row is to stay.
@@ -67,6 +68,17 @@ pub(crate) struct RunCommit {
     pub(crate) bytes: usize,
 }
 
+/// A schedule that is other than it was.
+pub(crate) struct ScheduleCommit {
+    /// Held like a run's slot.
+    pub(crate) slot: Arc<ScheduleSlot>,
+    pub(crate) write: ScheduleWrite,
+    /// Names it to its tasks.
+    pub(crate) key: ExecutionKey,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) bytes: usize,
+}
+
 pub(crate) struct CurrentCommit {
     /// Held like a run's slot.
     pub(crate) slot: Arc<CurrentSlot>,
@@ -74,6 +86,11 @@ pub(crate) struct CurrentCommit {
 }
 
 impl Submission {
+    fn bytes(&self) -> usize {
+        let runs: usize = self.runs.iter().map(|run| run.bytes).sum();
+        runs + self.schedule.as_ref().map_or(0, |schedule| schedule.bytes)
+    }
+
     fn keys(&self) -> impl Iterator<Item = &ExecutionKey> {
         let changed = self.runs.iter().map(|run| &run.write.state.key);
         changed.chain(self.deleted.as_ref().map(|deleted| &deleted.key))
@@ -199,7 +216,7 @@ pub(crate) struct CommitLoop {
 }
 
 /// What a commit keeps in memory until it is durable.
-type Held = (Vec<Arc<Slot>>, Option<Arc<CurrentSlot>>);
+type Held = (Vec<Arc<Slot>>, Option<Arc<CurrentSlot>>, Option<Arc<ScheduleSlot>>);
 
 /// Who is to hear of a commit.
 #[derive(Default)]
@@ -283,7 +300,7 @@ impl CommitLoop {
         let mut next = first;
         let mut n_yields = 0;
         while let Some(submission) = next.take() {
-            bytes += submission.runs.iter().map(|run| run.bytes).sum::<usize>();
+            bytes += submission.bytes();
             submissions.push(submission);
             if submissions.len() >= self.config.batch_transitions || bytes >= self.config.batch_bytes {
                 break;
@@ -356,7 +373,14 @@ impl CommitLoop {
                 commit.deleted_runs.push(deleted.key);
                 slots.push(deleted.slot);
             }
-            held.push((slots, current));
+            let schedule = submission.schedule.map(|schedule| {
+                for task in schedule.tasks {
+                    self.enqueue(&mut commit, &schedule.key, task);
+                }
+                commit.schedules.push(schedule.write);
+                schedule.slot
+            });
+            held.push((slots, current, schedule));
         }
         (commit, held)
     }

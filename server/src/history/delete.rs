@@ -8,6 +8,7 @@ use persistence::stores::executions::CurrentWrite;
 use workflow::{ExecutionKey, ExecutionState, RunId};
 
 use super::committer::{CurrentCommit, DeletedRun, Submission};
+use super::listing::removed;
 use super::shard::Shard;
 use super::tally::{StatusChange, counted_status};
 use super::transact::TransactError;
@@ -24,11 +25,11 @@ impl Shard {
             Some(state) if state.is_running() => return Ok(()),
             Some(state) => {
                 // First, because its state tells where lists have it.
-                self.unlist(Arc::clone(&state)).await?;
+                self.unlist(key, removed(&state)).await?;
                 self.delete_rows(key).await?;
                 if self.queues.is_listing_behind() {
                     // A change that was only in the store may have been told in between.
-                    self.unlist(state).await?;
+                    self.unlist(key, removed(&state)).await?;
                 }
             }
             None => {}
@@ -57,7 +58,7 @@ impl Shard {
         }
         let status = StatusChange { before: counted_status(&state), after: None };
         let deleted = Some(DeletedRun { slot: slot.clone(), key: key.clone(), status });
-        let submitted = self.committer.submit(permit, Submission { runs: Vec::new(), current, deleted });
+        let submitted = self.committer.submit(permit, Submission { current, deleted, ..Submission::default() });
         execution.delete(submitted);
         drop(execution);
         self.slots.forget(key);

@@ -10,10 +10,9 @@ use workflow::{EventId, ExecutionState};
 use super::describe::shown_status;
 use crate::search_attributes::payload;
 
-/// The run is new to lists, or other than they know it: `replaced` is what they know of its search attributes that are
+/// A run is new to lists, or other than they know it: `replaced` is what they know of its search attributes that are
 /// other ones now.
-pub(crate) fn changed(state: &ExecutionState, known: Known, replaced: &BTreeMap<String, Payload>) -> Change {
-    let record = record_of(state);
+pub(crate) fn changed(record: Record, known: Known, replaced: &BTreeMap<String, Payload>) -> Change {
     let now = record.search_attributes.indexed_fields.iter();
     let is_new = |name: &String| known != Known::Surely || replaced.contains_key(name);
     let terms = now.filter(|(name, _)| is_new(name)).flat_map(terms_of).collect();
@@ -23,7 +22,10 @@ pub(crate) fn changed(state: &ExecutionState, known: Known, replaced: &BTreeMap<
 
 /// The run is deleted.
 pub(crate) fn removed(state: &ExecutionState) -> Change {
-    let record = record_of(state);
+    removed_record(record_of(state))
+}
+
+pub(crate) fn removed_record(record: Record) -> Change {
     let terms = record.search_attributes.indexed_fields.iter().flat_map(terms_of).collect();
     Change::Remove(Box::new(Removal { terms, record }))
 }
@@ -33,7 +35,7 @@ fn terms_of((name, value): (&String, &Payload)) -> Vec<Term> {
     payload::decode(name, value).map(|value| Term::of_attribute(name, &value).collect()).unwrap_or_default()
 }
 
-fn record_of(state: &ExecutionState) -> Record {
+pub(crate) fn record_of(state: &ExecutionState) -> Record {
     let (key, started) = (&state.key, &state.started);
     let parent = started.parent.as_ref();
     Record {

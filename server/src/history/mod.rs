@@ -11,6 +11,8 @@ mod warnings;
 mod start;
 mod start_requests;
 mod delete;
+mod schedules;
+mod schedule_requests;
 mod reset;
 mod updates;
 mod update;

@@ -68,6 +68,15 @@ impl Ownership {
         taken.clone().ok_or_else(unavailable)
     }
 
+    /// All shards of this node, once they are there.
+    pub(crate) async fn all(&self) -> Result<Vec<Arc<Shard>>, ServiceError> {
+        let mut all = Vec::new();
+        for index in 0..self.shards.len() {
+            all.push(self.taken(index).await?);
+        }
+        Ok(all)
+    }
+
     /// How many runs of a namespace this node's shards have, by status.
     pub(crate) async fn count(&self, namespace_id: NamespaceId) -> Result<RunCounts, ServiceError> {
         let mut counts = RunCounts::default();
@@ -121,7 +130,7 @@ impl Keeper {
     async fn keep(&mut self, shard: Arc<Shard>, committing: tokio::task::JoinHandle<()>) {
         let mut runners = JoinSet::new();
         runners.spawn(queues::run_transfer(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
-        runners.spawn(queues::run_timers(Arc::clone(&shard), self.pool.clone()));
+        runners.spawn(queues::run_timers(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_visibility(Arc::clone(&shard), self.peers.clone()));
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {

@@ -270,6 +270,7 @@ fn new_run(
         reason: request.reason.clone(),
         request_id: request.request_id.clone(),
         start_request_id: base.unrecorded.start_request_id.clone(),
+        schedule_id: base.unrecorded.schedule_id.clone(),
         events,
         options: request.options.clone(),
     };

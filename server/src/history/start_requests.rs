@@ -21,10 +21,12 @@ impl Service {
     ) -> Result<public::StartWorkflowExecutionResponse, ServiceError> {
         let namespace_id = namespace_id(&request.namespace_id)?;
         let parent = request.parent.map(parent).transpose()?;
+        let schedule_id = Some(request.schedule_id).filter(|id| !id.is_empty());
         let request = request.request.unwrap_or_default();
         let namespace = request.namespace.clone();
         let mut request = start_request(namespace_id, request);
         request.start.parent = parent;
+        request.start.schedule_id = schedule_id.map(Arc::from);
         let shard = self.ownership.shard(namespace_id, &request.workflow_id).await?;
         let (workflow_id, request_id) = (Arc::clone(&request.workflow_id), request.start.request_id.clone());
         let mut run = shard.start(request).await?;
@@ -123,6 +125,7 @@ pub(super) fn start_request(namespace_id: NamespaceId, request: public::StartWor
         priority: request.priority,
         callbacks: request.completion_callbacks,
         parent: None,
+        schedule_id: None,
         is_eager: request.request_eager_execution,
         signal: None,
     };

@@ -182,7 +182,7 @@ impl Shard {
         });
         // Held until its number is known: once submitted, the run's first task may come for it at any moment.
         let mut born = newborn.as_deref().map(unknown_to_others);
-        let submitted = self.committer.submit(permit, Submission { runs, current: commit, deleted: None });
+        let submitted = self.committer.submit(permit, Submission { runs, current: commit, ..Submission::default() });
         if let Some(born) = &mut born {
             born.submitted = submitted;
         }

@@ -55,6 +55,15 @@ pub const RESERVED_PREFIX: &str = "Temporal";
 /// Hides a run from every query that does not name it: the server's own runs (schedules, batches) have it set.
 pub const NAMESPACE_DIVISION: &str = "TemporalNamespaceDivision";
 
+/// Which schedule started a run, and for which of its times.
+pub const SCHEDULED_BY_ID: &str = "TemporalScheduledById";
+pub const SCHEDULED_START_TIME: &str = "TemporalScheduledStartTime";
+/// Whether a schedule is paused.
+pub const SCHEDULE_PAUSED: &str = "TemporalSchedulePaused";
+
+/// The division that schedules are listed in.
+pub const SCHEDULES: &str = "TemporalScheduler";
+
 const fn settable(name: &'static str, value_type: ValueType) -> Predefined {
     Predefined { name, value_type, settable: true }
 }
@@ -69,9 +78,9 @@ pub const PREDEFINED: [Predefined; 17] = [
     settable("BuildIds", ValueType::KeywordList),
     settable("BatcherNamespace", ValueType::Keyword),
     settable("BatcherUser", ValueType::Keyword),
-    settable("TemporalScheduledStartTime", ValueType::Datetime),
-    settable("TemporalScheduledById", ValueType::Keyword),
-    settable("TemporalSchedulePaused", ValueType::Bool),
+    settable(SCHEDULED_START_TIME, ValueType::Datetime),
+    settable(SCHEDULED_BY_ID, ValueType::Keyword),
+    settable(SCHEDULE_PAUSED, ValueType::Bool),
     settable(NAMESPACE_DIVISION, ValueType::Keyword),
     settable("TemporalPauseInfo", ValueType::KeywordList),
     settable("TemporalReportedProblems", ValueType::KeywordList),

@@ -11,7 +11,7 @@ use workflow::NamespaceId;
 
 use super::bounds::{conjuncts, only_statuses};
 use super::candidates::MANY;
-use super::list::From;
+use super::list::{Among, From};
 use super::query::filter::Query;
 use super::query::status;
 use super::record_values::{matches, value_of};
@@ -29,9 +29,10 @@ impl Service {
         &self,
         namespace_id: NamespaceId,
         custom: &CustomAttributes,
+        among: Among,
         text: &str,
     ) -> Result<CountWorkflowExecutionsResponse, ServiceError> {
-        let query = self.parse(text, custom)?;
+        let query = self.parse(text, custom, among)?;
         let groups = match self.count_by_tally(namespace_id, &query).await? {
             Some(groups) => groups,
             None => self.count_by_reading(namespace_id, &query).await?,

@@ -19,12 +19,20 @@ use crate::search_attributes::custom::CustomAttributes;
 /// A page stays well under the 4 MiB of a gRPC message, unless a single run is larger.
 const PAGE_BYTES: usize = 2 << 20;
 
+/// What a list is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    Runs,
+    Schedules,
+}
+
 /// Which page of which list is wanted.
 #[derive(Debug, Clone)]
 pub struct ListRequest {
     pub namespace_id: NamespaceId,
     /// The namespace's own search attributes.
     pub custom: CustomAttributes,
+    pub among: Among,
     pub query: String,
     pub page_size: usize,
     /// Empty for the first page.
@@ -41,7 +49,7 @@ pub struct ListPage {
 impl Service {
     /// A page of a list.
     pub async fn list(&self, request: ListRequest) -> Result<ListPage, ServiceError> {
-        let query = self.parse(&request.query, &request.custom)?;
+        let query = self.parse(&request.query, &request.custom, request.among)?;
         if query.group_by.is_some() {
             let message = "invalid query: operation is not supported: 'group by' clause is not supported in list";
             return Err(ServiceError::InvalidArgument(message.to_owned()));
@@ -62,8 +70,12 @@ impl Service {
         Ok(page(gathered, request.page_size, is_usual, |position| asked.token(began_at, position)))
     }
 
-    pub(super) fn parse(&self, text: &str, custom: &CustomAttributes) -> Result<Query, ServiceError> {
-        query::parse(text, custom).map_err(|error| ServiceError::InvalidArgument(error.to_string()))
+    pub(super) fn parse(&self, text: &str, custom: &CustomAttributes, among: Among) -> Result<Query, ServiceError> {
+        let parsed = match among {
+            Among::Runs => query::parse(text, custom),
+            Among::Schedules => query::parse_for_schedules(text, custom),
+        };
+        parsed.map_err(|error| ServiceError::InvalidArgument(error.to_string()))
     }
 
     pub(super) async fn reading<'a>(

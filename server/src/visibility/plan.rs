@@ -6,7 +6,7 @@ use workflow::NamespaceId;
 
 use super::access::accesses;
 use super::candidates::{FEW, MANY, Search};
-use super::list::From;
+use super::list::{Among, From};
 use super::reading::{Gathered, Reading, SCANNED_MAX};
 use super::service::Service;
 use crate::errors::ServiceError;
@@ -48,7 +48,7 @@ impl Service {
         custom: &CustomAttributes,
         text: &str,
     ) -> Result<Vec<String>, ServiceError> {
-        let query = self.parse(text, custom)?;
+        let query = self.parse(text, custom, Among::Runs)?;
         let from = From { began_at: self.env.now(), after: None };
         let reading = self.reading(namespace_id, &query, from).await?;
         let n_within = reading.segments.iter().filter(|of| reading.may_start_in(of, reading.bounds.started)).count();

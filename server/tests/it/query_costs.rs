@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use persistence::counted::{Counted, Counts};
 use persistence::embedded::{Durability, Embedded, Options};
 use persistence::engine::Engine;
-use server::visibility::list::ListRequest;
+use server::visibility::list::{Among, ListRequest};
 use server::visibility::service::Service;
 use uuid::Uuid;
 use workflow::NamespaceId;
@@ -27,7 +27,8 @@ async fn lists_answer_as_a_naive_look_at_all_runs_does() {
 /// How many runs the first page of a hundred has.
 async fn first_page(service: &Service, namespace_id: NamespaceId, query: &str) -> usize {
     let (query, page_size, token) = (query.to_owned(), 100, Default::default());
-    let page = service.list(ListRequest { namespace_id, custom: custom(), query, page_size, token }).await;
+    let page =
+        service.list(ListRequest { namespace_id, custom: custom(), among: Among::Runs, query, page_size, token }).await;
     page.expect("it is listed").executions.len()
 }
 

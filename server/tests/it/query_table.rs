@@ -19,7 +19,7 @@ use server::env::Env;
 use server::search_attributes::attribute::{Attribute, SystemAttribute};
 use server::search_attributes::custom::CustomAttributes;
 use server::search_attributes::payload;
-use server::visibility::list::ListRequest;
+use server::visibility::list::{Among, ListRequest};
 use server::visibility::query::filter::{Direction, Query};
 use server::visibility::query::{self, evaluate};
 use server::visibility::service::{Parts, Service};
@@ -275,8 +275,14 @@ pub(crate) async fn fill(stores: &Stores, namespace_id: NamespaceId, runs: &[Run
 
 /// All pages of a list, each with no more than it may have.
 pub(crate) async fn listed(service: &Service, namespace_id: NamespaceId, query: &str, page_size: usize) -> Vec<RunId> {
-    let mut request =
-        ListRequest { namespace_id, custom: custom(), query: query.to_owned(), page_size, token: Default::default() };
+    let mut request = ListRequest {
+        namespace_id,
+        custom: custom(),
+        among: Among::Runs,
+        query: query.to_owned(),
+        page_size,
+        token: Default::default(),
+    };
     let mut found = Vec::new();
     loop {
         let page = service.list(request.clone()).await.unwrap_or_else(|error| panic!("{query}: {error}"));
@@ -308,7 +314,7 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
         let page_size = (expected.len() / 3).clamp(7, 1000);
         assert_eq!(listed(&service, namespace_id, text, page_size).await, expected, "{text}");
         if query.order_by.is_empty() && !text.is_empty() && !text.starts_with("ExecutionStatus") {
-            let counted = service.count(namespace_id, &custom(), text).await.expect("it is counted");
+            let counted = service.count(namespace_id, &custom(), Among::Runs, text).await.expect("it is counted");
             assert_eq!(usize::try_from(counted.count).expect("a count"), expected.len(), "{text}");
         }
     }

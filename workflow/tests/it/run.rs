@@ -100,6 +100,7 @@ pub(crate) fn plain_start() -> Start {
         priority: None,
         callbacks: Vec::new(),
         parent: None,
+        schedule_id: None,
         is_eager: false,
         signal: None,
     }
@@ -142,6 +143,7 @@ impl Run {
             reason: "bad deploy".to_owned(),
             request_id: "reset-1".to_owned(),
             start_request_id: self.state.unrecorded.start_request_id.clone(),
+            schedule_id: self.state.unrecorded.schedule_id.clone(),
             events: later.cloned().collect(),
             options,
         };

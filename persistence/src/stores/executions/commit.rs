@@ -34,6 +34,7 @@ pub struct ShardCommit {
     pub commit_id: i64,
     pub runs: Vec<RunWrite>,
     pub current: Vec<CurrentWrite>,
+    pub schedules: Vec<ScheduleWrite>,
     /// All rows of these runs go, even those that `runs` names.
     pub deleted_runs: Vec<ExecutionKey>,
     /// Ascending by task id.
@@ -69,6 +70,15 @@ pub struct CurrentWrite {
     pub run: Option<CurrentRun>,
 }
 
+/// A schedule as it is now, or with `None` none any more. The same one may appear several times in a commit.
+#[derive(Debug, Clone)]
+pub struct ScheduleWrite {
+    pub namespace_id: NamespaceId,
+    pub schedule_id: Arc<str>,
+    pub version: i64,
+    pub schedule: Option<Arc<record::Schedule>>,
+}
+
 /// The version that a run's first transition leaves it at.
 const FIRST_VERSION: i64 = 1;
 
@@ -94,7 +104,8 @@ impl ShardCommit {
     /// There is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.current.is_empty() && self.deleted_runs.is_empty() && self.shard_record.is_none()
+        let changes_nothing = self.runs.is_empty() && self.current.is_empty() && self.schedules.is_empty();
+        changes_nothing && self.deleted_runs.is_empty() && self.shard_record.is_none()
     }
 
     /// Changes nothing yet.
@@ -106,6 +117,7 @@ impl ShardCommit {
             commit_id,
             runs: Vec::new(),
             current: Vec::new(),
+            schedules: Vec::new(),
             deleted_runs: Vec::new(),
             transfer: Vec::new(),
             visibility: Vec::new(),
@@ -129,6 +141,7 @@ impl ShardCommit {
         }
         put_runs(&mut batch, &self.runs, &self.deleted_runs);
         put_current(&mut batch, &self.current);
+        put_schedules(&mut batch, &self.schedules);
         put_tasks(&mut batch, RowKind::TransferQueue, &self.transfer, |tasks| {
             rows::to_value(&record::TransferTasks { tasks: tasks.iter().map(rows::tasks::encode_transfer).collect() })
         });
@@ -309,6 +322,23 @@ fn put_current(batch: &mut Batch, writes: &[CurrentWrite]) {
         match run {
             Some(run) => {
                 let values = vec![Value::Bigint(run.version), rows::to_value(&rows::run::encode_current(run))];
+                batch.puts.push(Row { key, values });
+            }
+            None => batch.deletes.push(key),
+        }
+    }
+}
+
+fn put_schedules(batch: &mut Batch, writes: &[ScheduleWrite]) {
+    let mut newest = BTreeMap::new();
+    for write in writes {
+        newest.insert((write.namespace_id, &write.schedule_id), write);
+    }
+    for ((namespace_id, schedule_id), write) in newest {
+        let key = keys::schedule(namespace_id, schedule_id);
+        match &write.schedule {
+            Some(schedule) => {
+                let values = vec![Value::Bigint(write.version), rows::to_value(schedule.as_ref())];
                 batch.puts.push(Row { key, values });
             }
             None => batch.deletes.push(key),

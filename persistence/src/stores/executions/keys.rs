@@ -22,6 +22,8 @@ pub enum RowKind {
     VisibilityQueue = 5,
     /// How many runs of a namespace there are, by status.
     Counts = 6,
+    /// A schedule; its id stands in the place of a workflow's.
+    Schedule = 7,
 }
 
 /// What a row of a run is: its `sort_key`. The numbers are stored.
@@ -89,6 +91,17 @@ pub(super) fn counts(namespace_id: NamespaceId) -> Vec<Value> {
     let mut key = workflow(RowKind::Counts, namespace_id, &Arc::from(""));
     key.extend([Value::Uuid(Uuid::nil()), Value::Bigint(0), Value::Bigint(0)]);
     key
+}
+
+pub(super) fn schedule(namespace_id: NamespaceId, schedule_id: &Arc<str>) -> Vec<Value> {
+    let mut key = workflow(RowKind::Schedule, namespace_id, schedule_id);
+    key.extend([Value::Uuid(Uuid::nil()), Value::Bigint(0), Value::Bigint(0)]);
+    key
+}
+
+/// All schedules that a namespace has in the shard.
+pub(super) fn schedules(namespace_id: NamespaceId) -> KeyRange {
+    KeyRange::prefix(vec![Value::Int(RowKind::Schedule as i32), Value::Uuid(namespace_id.0)])
 }
 
 pub(super) fn all_counts() -> KeyRange {

@@ -96,6 +96,7 @@ fn encode_unrecorded(unrecorded: &Unrecorded) -> record::Run {
         reset_run_id,
         is_closing,
         listing,
+        schedule_id,
     } = unrecorded;
     record::Run {
         last_txn_id: *last_txn_id,
@@ -107,6 +108,7 @@ fn encode_unrecorded(unrecorded: &Unrecorded) -> record::Run {
         reset_run_id: reset_run_id.map(|run| uuid_bytes(run.0)).unwrap_or_default(),
         is_closing: *is_closing,
         listing: Some(encode_listing(*listing)),
+        schedule_id: schedule_id.as_deref().unwrap_or_default().to_owned(),
         ..Default::default()
     }
 }
@@ -167,6 +169,7 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
             reset_run_id: optional_uuid(&run.reset_run_id, "reset_run_id")?.map(RunId),
             is_closing: run.is_closing,
             listing: decode_listing(run.listing.unwrap_or_default()),
+            schedule_id: Some(run.schedule_id).filter(|id| !id.is_empty()).map(Arc::from),
         },
     })
 }

@@ -100,7 +100,7 @@ pub(crate) fn decode_transfer(queued: record::TransferTask) -> Decoded<QueuedTas
 }
 
 pub(crate) fn encode_visibility(queued: &QueuedTask<VisibilityTask>) -> record::VisibilityTask {
-    let QueuedTask { task_id, key, task: VisibilityTask { is_first, replaced, version } } = queued;
+    let QueuedTask { task_id, key, task: VisibilityTask { is_first, replaced, version, is_schedule } } = queued;
     let indexed_fields = replaced.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     record::VisibilityTask {
         task_id: *task_id,
@@ -108,12 +108,14 @@ pub(crate) fn encode_visibility(queued: &QueuedTask<VisibilityTask>) -> record::
         is_first: *is_first,
         replaced: (!replaced.is_empty()).then_some(SearchAttributes { indexed_fields }),
         version: *version,
+        is_schedule: *is_schedule,
     }
 }
 
 pub(crate) fn decode_visibility(queued: record::VisibilityTask) -> Decoded<QueuedTask<VisibilityTask>> {
     let replaced = queued.replaced.unwrap_or_default().indexed_fields.into_iter().collect();
-    let task = VisibilityTask { is_first: queued.is_first, replaced, version: queued.version };
+    let (is_first, version, is_schedule) = (queued.is_first, queued.version, queued.is_schedule);
+    let task = VisibilityTask { is_first, replaced, version, is_schedule };
     Ok(QueuedTask { task_id: queued.task_id, key: decode_key(queued.key)?, task })
 }
 
@@ -154,6 +156,7 @@ pub(crate) fn encode_timer_task(key: &ExecutionKey, task: &TimerTask) -> record:
         TimerTask::RunTimeout { version } => (TimerTaskKind::RunTimeout, RUN, 0, version),
         TimerTask::ExecutionTimeout { version } => (TimerTaskKind::ExecutionTimeout, RUN, 0, version),
         TimerTask::Retention { version } => (TimerTaskKind::Retention, RUN, 0, version),
+        TimerTask::Schedule => (TimerTaskKind::Schedule, RUN, 0, 0),
     };
     record::TimerTask {
         key: Some(encode_key(key)),
@@ -187,6 +190,7 @@ pub(crate) fn decode_timer_task(task: record::TimerTask) -> Decoded<(ExecutionKe
         TimerTaskKind::RunTimeout => TimerTask::RunTimeout { version },
         TimerTaskKind::ExecutionTimeout => TimerTask::ExecutionTimeout { version },
         TimerTaskKind::Retention => TimerTask::Retention { version },
+        TimerTaskKind::Schedule => TimerTask::Schedule,
     };
     Ok((decode_key(task.key)?, decoded))
 }

@@ -294,6 +294,7 @@ fn timers(sampler: &mut Sampler) -> Vec<QueuedTimer> {
         TimerTask::RunTimeout { version },
         TimerTask::ExecutionTimeout { version },
         TimerTask::Retention { version },
+        TimerTask::Schedule,
     ];
     let queued = |(task_id, task)| QueuedTask { task_id, key: sampler.key(), task };
     // Two fire at the same moment each, the ids descending otherwise: time comes first.

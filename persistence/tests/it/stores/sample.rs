@@ -103,6 +103,7 @@ impl Sampler {
                 reset_run_id: self.maybe(|s| RunId(s.uuid())),
                 is_closing: self.0.random(),
                 listing: Listing { started_in: self.number(), closed_in: self.maybe(Self::number) },
+                schedule_id: self.maybe(|s| Arc::from(format!("schedule {}", s.number()))),
             },
         }
     }

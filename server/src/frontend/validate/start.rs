@@ -133,7 +133,7 @@ fn too_long(field: &str, value: &str) -> ServiceError {
 }
 
 /// Execution, run and workflow task timeout, in this order.
-fn timeouts(timeouts: [&mut Option<Duration>; 3]) -> Result<(), ServiceError> {
+pub(super) fn timeouts(timeouts: [&mut Option<Duration>; 3]) -> Result<(), ServiceError> {
     for (name, timeout) in ["WorkflowExecution", "WorkflowRun", "WorkflowTask"].into_iter().zip(timeouts) {
         span(timeout)
             .map_err(|cause| invalid(format!("An invalid {name}TimeoutSeconds is set on request. cause: {cause}")))?;

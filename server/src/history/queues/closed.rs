@@ -1,4 +1,4 @@
-//! A run is over: its parent hears how, and its children are dealt with as their policies say.
+//! A run is over: its parent and its schedule hear how, and its children are dealt with as their policies say.
 
 use futures_util::future::join_all;
 use proto::everrow::history as request;
@@ -30,7 +30,10 @@ pub(super) async fn execute(run: &Origin<'_>) -> Result<(), ServiceError> {
         return Ok(());
     }
     if let (Some(parent), None) = (&run.state.started.parent, closed.new_run_id) {
-        unless_gone(report(run, parent, end).await)?;
+        unless_gone(report(run, parent, end.clone()).await)?;
+    }
+    if let (Some(schedule_id), None) = (&run.state.unrecorded.schedule_id, closed.new_run_id) {
+        unless_gone(Box::pin(report_to_schedule(run, schedule_id, end)).await)?;
     }
     let children: Vec<&Child> = run.state.children.iter().map(|(_, child)| child).collect();
     for children in children.chunks(CHILDREN_AT_ONCE) {
@@ -78,6 +81,17 @@ async fn report(run: &Origin<'_>, parent: &Parent, end: HistoryEvent) -> Result<
         child_first_run_id: run.state.started.first_run_id.to_string(),
     };
     run.peers.history()?.record_child_execution_completed(ask).await.map(|_| ())
+}
+
+async fn report_to_schedule(run: &Origin<'_>, schedule_id: &str, end: HistoryEvent) -> Result<(), ServiceError> {
+    let ask = request::RecordScheduledRunClosedRequest {
+        namespace_id: run.state.key.namespace_id.to_string(),
+        schedule_id: schedule_id.to_owned(),
+        workflow_id: run.state.key.workflow_id.to_string(),
+        first_run_id: run.state.started.first_run_id.to_string(),
+        completion_event: Some(end),
+    };
+    run.peers.history()?.record_scheduled_run_closed(ask).await.map(|_| ())
 }
 
 /// Does to a child what its policy says, whichever of its runs is the newest.

@@ -10,6 +10,7 @@ mod visibility;
 mod start_child;
 mod external;
 mod closed;
+mod schedule;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -13,7 +13,7 @@ use tracing::{error, warn};
 use workflow::{Input, TimerTask, Timestamp};
 
 use super::timers::Wanted;
-use super::{Pool, Timer, Transfer, backoff, lock, transfer};
+use super::{Pool, Timer, Transfer, backoff, lock, schedule, transfer};
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
 use crate::history::shard::Shard;
@@ -77,7 +77,7 @@ async fn read_transfer_page(shard: &Shard) -> bool {
 }
 
 /// Fires the shard's timers until the shard is closed.
-pub(crate) async fn run_timers(shard: Arc<Shard>, pool: Pool) {
+pub(crate) async fn run_timers(shard: Arc<Shard>, peers: Peers, pool: Pool) {
     let mut running = JoinSet::new();
     loop {
         while running.try_join_next().is_some() {}
@@ -87,11 +87,11 @@ pub(crate) async fn run_timers(shard: Arc<Shard>, pool: Pool) {
         }
         let due = lock(&shard.queues.timers).due(shard.env.now());
         for (key, timer) in due {
-            let (shard, pool) = (Arc::clone(&shard), pool.clone());
+            let (shard, peers, pool) = (Arc::clone(&shard), peers.clone(), pool.clone());
             let place = pool.place().await;
             running.spawn(async move {
                 let letter = || DeadLetter::Timer { key: timer.key.clone(), task: timer.task.clone() };
-                if until_settled(&shard, &pool, place, || fire(&shard, &timer), letter).await {
+                if until_settled(&shard, &pool, place, || fire(&shard, &peers, &timer), letter).await {
                     shard.queues.timer_done(key);
                 }
             });
@@ -158,9 +158,12 @@ async fn pause_after(shard: &Shard, error: &StoreError) {
     tokio::time::sleep(shard.env.jittered(Duration::from_secs(1))).await;
 }
 
-async fn fire(shard: &Shard, timer: &Timer) -> Result<(), ServiceError> {
+async fn fire(shard: &Shard, peers: &Peers, timer: &Timer) -> Result<(), ServiceError> {
     if let TimerTask::Retention { .. } = timer.task {
         return shard.delete(&timer.key).await;
+    }
+    if timer.task == TimerTask::Schedule {
+        return schedule::look_after(shard, peers, &timer.key).await;
     }
     shard.transact(&timer.key, Input::Due(timer.task.clone())).await?;
     Ok(())

@@ -117,6 +117,7 @@ async fn ask_to_start(
             initiated_version: child.version,
             root: Some(root.unwrap_or_else(|| parent.execution())),
         }),
+        ..Default::default()
     };
     let started = parent.peers.history()?.start_workflow_execution(ask).await?;
     let run_id = token::run_id(&started.run_id)?;

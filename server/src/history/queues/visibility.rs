@@ -9,17 +9,18 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use persistence::stores::executions::DeadLetter;
+use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::{Change, Known};
 use proto::temporal::api::common::v1::Payload;
 use tokio::sync::oneshot;
 use tracing::warn;
-use workflow::{ExecutionKey, ExecutionState};
+use workflow::ExecutionKey;
 
 use super::runner::{PAGE_ROWS, put_aside};
 use super::{Visibility, backoff, lock};
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
-use crate::history::listing::{changed, removed};
+use crate::history::listing::{changed, record_of};
 use crate::history::shard::Shard;
 
 /// Runs of one round; the rest waits for the next.
@@ -31,7 +32,8 @@ const HOPELESS_MAX: u32 = 2;
 
 /// A run that is being deleted, and who waits until lists have forgotten it.
 pub(crate) struct Removal {
-    pub(crate) state: Arc<ExecutionState>,
+    pub(crate) key: ExecutionKey,
+    pub(crate) change: Change,
     pub(crate) done: oneshot::Sender<()>,
 }
 
@@ -40,6 +42,7 @@ pub(crate) struct Removal {
 struct Pending {
     tasks: Vec<Visibility>,
     is_first: bool,
+    is_schedule: bool,
     /// Search attributes as lists know them.
     replaced: BTreeMap<String, Payload>,
 }
@@ -159,17 +162,18 @@ impl Round<'_> {
         tries: u32,
     ) -> Result<(), ServiceError> {
         for removal in removals {
-            pending.remove(&removal.state.key);
+            pending.remove(&removal.key);
         }
-        let mut changes: Vec<Change> = removals.iter().map(|removal| removed(&removal.state)).collect();
-        let keys: Vec<ExecutionKey> = pending.keys().cloned().collect();
+        let mut changes: Vec<Change> = removals.iter().map(|removal| removal.change.clone()).collect();
+        let keys: Vec<(ExecutionKey, bool)> =
+            pending.iter().map(|(key, pending)| (key.clone(), pending.is_schedule)).collect();
         let mut reads = futures_util::stream::iter(keys)
-            .map(|key| async move { (self.shard.read(&key).await, key) })
+            .map(|(key, is_schedule)| async move { (self.record(&key, is_schedule).await, key) })
             .buffer_unordered(READS);
         let mut hopeless = Vec::new();
-        while let Some((state, key)) = reads.next().await {
-            match state {
-                Ok(state) => changes.push(pending[&key].change(&state, fresh_above)),
+        while let Some((record, key)) = reads.next().await {
+            match record {
+                Ok(record) => changes.push(pending[&key].change(record, fresh_above)),
                 // Deleted: lists forget it, or have forgotten it.
                 Err(ServiceError::NotFound(_)) => {}
                 Err(error) if tries >= HOPELESS_MAX && !error.is_transient() => hopeless.push(key),
@@ -186,11 +190,22 @@ impl Round<'_> {
     }
 }
 
+impl Round<'_> {
+    /// What lists are to tell, as it is by now.
+    async fn record(&self, key: &ExecutionKey, is_schedule: bool) -> Result<Record, ServiceError> {
+        if is_schedule {
+            return self.shard.visible_schedule(key).await;
+        }
+        Ok(record_of(self.shard.read(key).await?.as_ref()))
+    }
+}
+
 fn group(tasks: Vec<Visibility>) -> BTreeMap<ExecutionKey, Pending> {
     let mut pending: BTreeMap<ExecutionKey, Pending> = BTreeMap::new();
     for task in tasks {
         let run = pending.entry(task.key.clone()).or_default();
         run.is_first |= task.task.is_first;
+        run.is_schedule |= task.task.is_schedule;
         for (name, value) in &task.task.replaced {
             // The first of several is what lists know.
             run.replaced.entry(name.clone()).or_insert_with(|| value.clone());
@@ -201,22 +216,22 @@ fn group(tasks: Vec<Visibility>) -> BTreeMap<ExecutionKey, Pending> {
 }
 
 impl Pending {
-    fn change(&self, state: &ExecutionState, fresh_above: i64) -> Change {
+    fn change(&self, record: Record, fresh_above: i64) -> Change {
         let is_fresh = self.tasks.iter().all(|task| task.task_id > fresh_above);
         let known = match (self.is_first, is_fresh) {
             (true, true) => Known::Never,
             (true, false) => Known::Perhaps,
             (false, _) => Known::Surely,
         };
-        changed(state, known, &self.replaced)
+        changed(record, known, &self.replaced)
     }
 }
 
 impl Shard {
-    /// Lets lists forget a run, and returns when they have.
-    pub(crate) async fn unlist(&self, state: Arc<ExecutionState>) -> Result<(), ServiceError> {
+    /// Lets lists forget a run or a schedule, and returns when they have.
+    pub(crate) async fn unlist(&self, key: &ExecutionKey, change: Change) -> Result<(), ServiceError> {
         let (done, forgotten) = oneshot::channel();
-        lock(&self.queues.removals).push(Removal { state, done });
+        lock(&self.queues.removals).push(Removal { key: key.clone(), change, done });
         self.queues.visibility_wake.notify_one();
         tokio::select! {
             forgotten = forgotten => forgotten.map_err(|_| closing()),

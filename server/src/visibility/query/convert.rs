@@ -2,8 +2,8 @@
 
 use persistence::stores::visibility::value::{Value, ValueType};
 
-use crate::search_attributes::attribute::{Attribute, NAMESPACE_DIVISION, SystemAttribute};
-use crate::search_attributes::custom::CustomAttributes;
+use crate::search_attributes::attribute::{Attribute, NAMESPACE_DIVISION, SCHEDULE_PAUSED, SCHEDULES, SystemAttribute};
+use crate::search_attributes::custom::{CustomAttributes, of_server};
 
 use super::error::QueryError;
 use super::filter::{Condition, Filter, OrderBy, Query, Test};
@@ -11,20 +11,28 @@ use super::literal::{Scalar, scalar, value};
 use super::status::{self, Status};
 use super::syntax::{Expression, Is, Operator, Statement};
 
-pub(super) fn query(statement: Statement, custom: &CustomAttributes) -> Result<Query, QueryError> {
-    let mut converter = Converter { custom, names_division: false };
-    let filter = statement.filter.map(|expression| converter.filter(&expression)).transpose()?;
-    let group_by = converter.group_by(&statement.group_by)?;
-    let mut order_by = Vec::new();
-    for (expression, direction) in &statement.order_by {
-        let Column { attribute, .. } = converter.column(expression)?;
-        if attribute.value_type() == ValueType::Text {
-            return Err(QueryError::NotSupported("unable to sort by search attribute type Text".to_owned()));
-        }
-        order_by.push(OrderBy { attribute, direction: *direction });
+pub(super) fn query(statement: &Statement, custom: &CustomAttributes) -> Result<Query, QueryError> {
+    let mut converter = Converter { custom, names_division: false, named: Vec::new() };
+    let query = converter.query(statement)?;
+    let filter = if converter.names_division { query.filter } else { Some(outside_divisions(query.filter)) };
+    Ok(Query { filter, ..query })
+}
+
+/// A query that is asked of schedules, which know little of what runs are searched by.
+pub(super) fn schedules(statement: &Statement, custom: &CustomAttributes) -> Result<Query, QueryError> {
+    let mut converter = Converter { custom, names_division: false, named: Vec::new() };
+    let query = converter.query(statement)?;
+    let is_theirs = |name: &str| {
+        let is_own = of_server(name).is_none() || name == SCHEDULE_PAUSED;
+        is_own || custom.value_type(name).is_some()
+    };
+    if let Some(name) = converter.named.iter().find(|name| !is_theirs(name)) {
+        return Err(QueryError::NotOfSchedules(name.clone()));
     }
-    let filter = if converter.names_division { filter } else { Some(outside_divisions(filter)) };
-    Ok(Query { filter, order_by, group_by })
+    let division = Condition::Equal(Value::Keyword(SCHEDULES.to_owned()));
+    let division = Filter::Test(Test { attribute: Attribute::namespace_division(), condition: division });
+    let filter = Some(Filter::all([division].into_iter().chain(query.filter).collect()));
+    Ok(Query { filter, ..query })
 }
 
 /// The same, without the runs of the server itself.
@@ -36,6 +44,8 @@ fn outside_divisions(filter: Option<Filter>) -> Filter {
 struct Converter<'a> {
     custom: &'a CustomAttributes,
     names_division: bool,
+    /// Attributes as the query calls them.
+    named: Vec<String>,
 }
 
 /// An attribute, and how the query calls it.
@@ -45,6 +55,20 @@ struct Column<'a> {
 }
 
 impl Converter<'_> {
+    fn query(&mut self, statement: &Statement) -> Result<Query, QueryError> {
+        let filter = statement.filter.as_ref().map(|expression| self.filter(expression)).transpose()?;
+        let group_by = self.group_by(&statement.group_by)?;
+        let mut order_by = Vec::new();
+        for (expression, direction) in &statement.order_by {
+            let Column { attribute, .. } = self.column(expression)?;
+            if attribute.value_type() == ValueType::Text {
+                return Err(QueryError::NotSupported("unable to sort by search attribute type Text".to_owned()));
+            }
+            order_by.push(OrderBy { attribute, direction: *direction });
+        }
+        Ok(Query { filter, order_by, group_by })
+    }
+
     fn column<'e>(&mut self, expression: &'e Expression) -> Result<Column<'e>, QueryError> {
         let Expression::Name(name) = expression else {
             let what = format!("must be a column name but was {}", expression.kind());
@@ -52,6 +76,7 @@ impl Converter<'_> {
         };
         let attribute = self.custom.resolve(name).ok_or_else(|| QueryError::UnknownAttribute(name.clone()))?;
         self.names_division |= attribute.name() == NAMESPACE_DIVISION;
+        self.named.push(name.clone());
         Ok(Column { name, attribute })
     }
 

@@ -19,6 +19,8 @@ pub enum QueryError {
     InvalidExpression(String),
     #[error("invalid query: invalid search attribute: {0}")]
     UnknownAttribute(String),
+    #[error("invalid query filter for schedules: cannot filter on {0:?}")]
+    NotOfSchedules(String),
 }
 
 fn shown_near(text: &str) -> String {

@@ -27,8 +27,20 @@ const LENGTH_MAX: usize = 256 * 1024;
 /// # Errors
 /// If the text is no query, or asks what an attribute or its type cannot answer.
 pub fn parse(text: &str, custom: &CustomAttributes) -> Result<Query, QueryError> {
+    convert::query(&statement(text)?, custom)
+}
+
+/// The same for schedules, which stand among runs in a part of their own.
+///
+/// # Errors
+/// Also if it asks for what only runs have.
+pub fn parse_for_schedules(text: &str, custom: &CustomAttributes) -> Result<Query, QueryError> {
+    convert::schedules(&statement(text)?, custom)
+}
+
+fn statement(text: &str) -> Result<syntax::Statement, QueryError> {
     if text.len() > LENGTH_MAX {
         return Err(QueryError::NotSupported(format!("query of {} bytes, more than {LENGTH_MAX}", text.len())));
     }
-    convert::query(syntax::parse(text)?, custom)
+    syntax::parse(text)
 }

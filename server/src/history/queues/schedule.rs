@@ -1,0 +1,118 @@
+//! A schedule's timer has fired: it decides what to do, that is done, and it hears what came of it. Each step may be done
+//! again: a start that is repeated finds its own run.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use proto::temporal::api::common::v1::WorkflowExecution;
+use tracing::warn;
+use workflow::ExecutionKey;
+
+use crate::cluster::peers::Peers;
+use crate::errors::ServiceError;
+use crate::history::shard::Shard;
+use crate::scheduler::decide::{Input, Outcome};
+use crate::scheduler::schedule::{Schedule, Start, Stop};
+
+/// Actions of a schedule that are done at once: many enough to share commits, few enough to leave others room.
+const ACTIONS_AT_ONCE: usize = 16;
+
+/// Does all that the schedule has to do now.
+pub(super) async fn look_after(shard: &Shard, peers: &Peers, key: &ExecutionKey) -> Result<(), ServiceError> {
+    let (namespace_id, schedule_id) = (key.namespace_id, &key.workflow_id);
+    let slot = shard.slots.schedule(namespace_id, schedule_id);
+    let _one_at_a_time = slot.acting.lock().await;
+    let (found, _) = shard.load_schedule(&slot, namespace_id, schedule_id).await?;
+    let Some(mut schedule) = found.filter(|schedule| schedule.key.run_id == key.run_id) else { return Ok(()) };
+    if schedule.moments.wakes_at.is_none_or(|wakes_at| wakes_at > shard.env.now()) {
+        // It was done by another timer, or is not wanted any more.
+        return Ok(());
+    }
+    if !schedule.is_over {
+        schedule = shard.change_schedule(&slot, (namespace_id, schedule_id), Input::Woken).await?;
+    }
+    let namespace = shard.namespaces.by_id(namespace_id).await?.name.clone();
+    let actor = Actor { shard, peers, namespace };
+    while schedule.has_actions() && !schedule.is_over {
+        let (outcomes, trouble) = actor.act(&schedule).await;
+        schedule = shard.change_schedule(&slot, (namespace_id, schedule_id), Input::Acted(outcomes)).await?;
+        trouble.map_or(Ok(()), Err)?;
+    }
+    if schedule.is_over { shard.bury_schedule(&slot, &schedule).await } else { Ok(()) }
+}
+
+struct Actor<'a> {
+    shard: &'a Shard,
+    peers: &'a Peers,
+    namespace: String,
+}
+
+impl Actor<'_> {
+    /// Does some of what was decided. What it met that another try may mend is told beside what came of the rest.
+    async fn act(&self, schedule: &Arc<Schedule>) -> (Vec<Outcome>, Option<ServiceError>) {
+        let starts = schedule.work.starting.iter().take(ACTIONS_AT_ONCE).map(|start| self.start(schedule, start));
+        let started = join_all(starts).await;
+        let stops = schedule.stops().take(ACTIONS_AT_ONCE).map(|(run, stop)| self.stop(schedule, run, stop));
+        let stopped = join_all(stops).await;
+        let mut outcomes = Vec::new();
+        let mut trouble = None;
+        for outcome in started.into_iter().chain(stopped) {
+            match outcome {
+                Ok(outcome) => outcomes.push(outcome),
+                Err(error) => trouble = Some(error),
+            }
+        }
+        (outcomes, trouble)
+    }
+
+    async fn start(&self, schedule: &Schedule, start: &Start) -> Result<Outcome, ServiceError> {
+        let id = start.id;
+        let Some(ask) = schedule.start_request(start, &self.namespace) else { return Ok(Outcome::StartFailed { id }) };
+        let workflow_id = schedule.workflow_id(start);
+        let error = match self.ask_to_start(ask).await {
+            Ok(run_id) => {
+                let execution = WorkflowExecution { workflow_id, run_id };
+                return Ok(Outcome::Started { id, execution, at: self.shard.env.now() });
+            }
+            Err(error) => error,
+        };
+        // A run of the same id that is being deleted is soon out of the way.
+        let may_mend = error.is_transient() || matches!(error, ServiceError::NotFound(_));
+        if may_mend && self.shard.env.now() < start.gives_up_at {
+            return Err(ServiceError::Unavailable(error.to_string()));
+        }
+        warn!(schedule = %schedule.key.schedule_id, workflow_id, %error, "a schedule cannot start a workflow");
+        Ok(Outcome::StartFailed { id })
+    }
+
+    async fn ask_to_start(
+        &self,
+        ask: proto::everrow::history::StartWorkflowExecutionRequest,
+    ) -> Result<String, ServiceError> {
+        Ok(self.peers.history()?.start_workflow_execution(ask).await?.run_id)
+    }
+
+    async fn stop(
+        &self,
+        schedule: &Schedule,
+        execution: &WorkflowExecution,
+        stop: Stop,
+    ) -> Result<Outcome, ServiceError> {
+        let history = self.peers.history()?;
+        let asked = match stop {
+            Stop::Cancel => {
+                let ask = schedule.cancel_request(execution, &self.namespace);
+                history.request_cancel_workflow_execution(ask).await.map(|_| ())
+            }
+            Stop::Terminate => {
+                let ask = schedule.terminate_request(execution, &self.namespace);
+                history.terminate_workflow_execution(ask).await.map(|_| ())
+            }
+        };
+        match asked {
+            Err(error) if error.is_transient() => Err(error),
+            // Whoever is over, or is another's by now, needs not be asked; its end is told by itself.
+            Ok(()) | Err(_) => Ok(Outcome::StopAsked { execution: execution.clone(), stop }),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Schedules as the peers ask for them: a request becomes what happens to a schedule, and a schedule an answer.
+
+use std::sync::Arc;
+
+use proto::everrow::history as request;
+use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
+use proto::temporal::api::history::v1::HistoryEvent;
+use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::workflowservice::v1 as public;
+use workflow::{NamespaceId, Timestamp};
+
+use super::service::{Service, namespace_id};
+use super::shard::Shard;
+use crate::errors::ServiceError;
+use crate::scheduler::decide::{Closed, Input, Update};
+use crate::scheduler::schedule::{Created, Key, Schedule};
+
+/// The length of a conflict token. A shorter one is none.
+const TOKEN_BYTES: usize = 8;
+
+impl Service {
+    pub async fn create_schedule(
+        &self,
+        request: request::CreateScheduleRequest,
+    ) -> Result<public::CreateScheduleResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let schedule_id: Arc<str> = request.schedule_id.into();
+        let shard = self.ownership.shard(namespace_id, &schedule_id).await?;
+        let listed_in = shard.segments.current(namespace_id, shard.env.now());
+        let created = Created {
+            key: Key { namespace_id, schedule_id, run_id: shard.new_run_id(), listed_in },
+            definition: request.schedule.unwrap_or_default(),
+            memo: request.memo.unwrap_or_default(),
+            search_attributes: request.search_attributes.unwrap_or_default(),
+            request_id: request.request_id,
+        };
+        let schedule = shard.create_schedule(created, request.initial_patch).await?;
+        Ok(public::CreateScheduleResponse { conflict_token: schedule.conflict_token() })
+    }
+
+    pub async fn describe_schedule(
+        &self,
+        request: request::DescribeScheduleRequest,
+    ) -> Result<public::DescribeScheduleResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        Ok(self.read_schedule(namespace_id, request.schedule_id).await?.described())
+    }
+
+    pub async fn update_schedule(
+        &self,
+        request: request::UpdateScheduleRequest,
+    ) -> Result<public::UpdateScheduleResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let token = request.conflict_token.first_chunk::<TOKEN_BYTES>().copied().map_or(0, i64::from_be_bytes);
+        let input = Input::Update(Box::new(Update {
+            definition: request.schedule.unwrap_or_default(),
+            search_attributes: request.search_attributes,
+            memo: request.memo,
+            conflict_token: token,
+            request_id: request.request_id,
+        }));
+        self.change_schedule(namespace_id, request.schedule_id, input).await?;
+        Ok(public::UpdateScheduleResponse {})
+    }
+
+    pub async fn patch_schedule(
+        &self,
+        request: request::PatchScheduleRequest,
+    ) -> Result<public::PatchScheduleResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let input = Input::Patch { patch: request.patch.unwrap_or_default(), request_id: request.request_id };
+        self.change_schedule(namespace_id, request.schedule_id, input).await?;
+        Ok(public::PatchScheduleResponse {})
+    }
+
+    pub async fn delete_schedule(
+        &self,
+        request: request::DeleteScheduleRequest,
+    ) -> Result<public::DeleteScheduleResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        self.change_schedule(namespace_id, request.schedule_id, Input::Delete).await?;
+        Ok(public::DeleteScheduleResponse {})
+    }
+
+    /// Deletes all schedules of a namespace, and returns when none is left.
+    pub async fn delete_schedules(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
+        for shard in self.ownership.all().await? {
+            shard.delete_schedules(namespace_id).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn list_schedule_matching_times(
+        &self,
+        request: request::ListScheduleMatchingTimesRequest,
+    ) -> Result<public::ListScheduleMatchingTimesResponse, ServiceError> {
+        let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
+        let schedule = self.read_schedule(namespace_id, request.schedule_id).await?;
+        let (Some(from), Some(to)) = (request.start_time, request.end_time) else {
+            return Err(ServiceError::InvalidArgument("missing or invalid query".into()));
+        };
+        let invalid = |error: String| ServiceError::InvalidArgument(format!("invalid schedule: {error}"));
+        let spec = schedule.spec().map_err(invalid)?;
+        let times = schedule.matching_times(&spec, Timestamp::from(from), Timestamp::from(to));
+        let start_time = times.map_err(|error| ServiceError::FailedPrecondition(error.to_string()))?;
+        Ok(public::ListScheduleMatchingTimesResponse { start_time })
+    }
+
+    pub async fn record_scheduled_run_closed(
+        &self,
+        request: request::RecordScheduledRunClosedRequest,
+    ) -> Result<request::RecordScheduledRunClosedResponse, ServiceError> {
+        let namespace_id = namespace_id(&request.namespace_id)?;
+        let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: request.first_run_id };
+        let closed = closed(execution, request.completion_event.unwrap_or_default())?;
+        let schedule_id: Arc<str> = request.schedule_id.into();
+        let shard = self.ownership.shard(namespace_id, &schedule_id).await?;
+        let slot = shard.slots.schedule(namespace_id, &schedule_id);
+        // The start of the run may just be on its way back to the schedule.
+        let _after_the_start = slot.acting.lock().await;
+        shard.change_schedule(&slot, (namespace_id, &schedule_id), Input::RunClosed(Box::new(closed))).await?;
+        Ok(request::RecordScheduledRunClosedResponse {})
+    }
+
+    async fn schedule_shard(&self, namespace_id: NamespaceId, schedule_id: &str) -> Result<Arc<Shard>, ServiceError> {
+        self.ownership.shard(namespace_id, schedule_id).await
+    }
+
+    async fn read_schedule(
+        &self,
+        namespace_id: NamespaceId,
+        schedule_id: String,
+    ) -> Result<Arc<Schedule>, ServiceError> {
+        let schedule_id: Arc<str> = schedule_id.into();
+        self.schedule_shard(namespace_id, &schedule_id).await?.read_schedule(namespace_id, &schedule_id).await
+    }
+
+    async fn change_schedule(
+        &self,
+        namespace_id: NamespaceId,
+        schedule_id: String,
+        input: Input,
+    ) -> Result<Arc<Schedule>, ServiceError> {
+        let schedule_id: Arc<str> = schedule_id.into();
+        let shard = self.schedule_shard(namespace_id, &schedule_id).await?;
+        let slot = shard.slots.schedule(namespace_id, &schedule_id);
+        shard.change_schedule(&slot, (namespace_id, &schedule_id), input).await
+    }
+}
+
+/// How a run ended, as its schedule wants to know it.
+fn closed(execution: WorkflowExecution, end: HistoryEvent) -> Result<Closed, ServiceError> {
+    let ended = |status| Closed { execution: execution.clone(), status, result: None, failure: None };
+    match end.attributes {
+        Some(Attributes::WorkflowExecutionCompletedEventAttributes(end)) => {
+            Ok(Closed { result: end.result, ..ended(WorkflowExecutionStatus::Completed) })
+        }
+        Some(Attributes::WorkflowExecutionFailedEventAttributes(end)) => {
+            Ok(Closed { failure: end.failure, ..ended(WorkflowExecutionStatus::Failed) })
+        }
+        Some(Attributes::WorkflowExecutionTimedOutEventAttributes(_)) => Ok(ended(WorkflowExecutionStatus::TimedOut)),
+        Some(Attributes::WorkflowExecutionCanceledEventAttributes(_)) => Ok(ended(WorkflowExecutionStatus::Canceled)),
+        Some(Attributes::WorkflowExecutionTerminatedEventAttributes(_)) => {
+            Ok(ended(WorkflowExecutionStatus::Terminated))
+        }
+        _ => Err(ServiceError::Internal(format!("{} did not end with an end", execution.workflow_id))),
+    }
+}

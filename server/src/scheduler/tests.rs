@@ -1,0 +1,1 @@
+//! Decisions on schedules, as tables.
