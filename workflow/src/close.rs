@@ -132,9 +132,9 @@ pub(crate) fn check_sender(state: &ExecutionState, sender: Option<&Sender>) -> R
 pub(crate) fn follow_up(draft: &mut Draft) {
     let closed = draft.state.closed.clone().expect("only a closed run is followed up");
     let version = draft.state.last_version();
-    // If another run follows, it is that one's end which the parent waits for.
-    let reports_to_parent = draft.state.started.parent.is_some() && closed.new_run_id.is_none();
-    if reports_to_parent || !draft.state.children.is_empty() {
+    // If another run follows, it is that one's end which the parent or the schedule waits for.
+    let is_waited_for = draft.state.started.parent.is_some() || draft.state.unrecorded.schedule_id.is_some();
+    if (is_waited_for && closed.new_run_id.is_none()) || !draft.state.children.is_empty() {
         draft.transfer(TransferTask::Close { version });
     }
     if !draft.is_to_be_deleted() {

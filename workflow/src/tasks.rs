@@ -60,7 +60,7 @@ pub enum TransferTask {
         initiated_event_id: EventId,
         version: i64,
     },
-    /// The run is over: its parent hears of it, its children are dealt with as their policies say.
+    /// The run is over: its parent and its schedule hear of it, its children are dealt with as their policies say.
     Close {
         version: i64,
     },

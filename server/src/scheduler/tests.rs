@@ -1,1 +1,6 @@
-//! Decisions on schedules, as tables.
+//! Decisions on schedules, as tables: a schedule, what happens to it at which second, and what it has then.
+
+mod given;
+mod overlap;
+mod requests;
+mod times;

@@ -23,5 +23,6 @@ mod reset;
 mod pause;
 mod search_attributes;
 mod http_api;
+mod schedules;
 mod simulation;
 mod updates;

@@ -9,7 +9,7 @@ use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::WorkflowExecutionStartedEventAttributes;
 use proto::temporal::api::history::v1::history_event::Attributes;
-use workflow::{Input, Reply, Start, Status, TimerTask};
+use workflow::{Input, Reply, Start, Status, Task, TimerTask, TransferTask};
 
 use crate::run::{
     Run, SECOND, complete_workflow, continue_as_new, fail_workflow, failure, key, payloads, plain_start, span,
@@ -166,4 +166,22 @@ fn a_cron_run_comes_again_with_the_last_result() {
     let first = first_event(&third);
     assert_eq!(first.last_completion_result, Some(payloads("done")), "a failure does not lose it");
     assert_eq!(first.continued_failure, Some(failure("boom")));
+}
+
+#[test]
+fn the_schedule_that_started_a_chain_hears_of_its_end_only() {
+    let close = Task::Transfer(TransferTask::Close { version: 7 });
+    let scheduled = || Start { schedule_id: Some("nightly".into()), ..plain_start() };
+    let mut run = ended(scheduled(), SECOND, continue_as_new(Default::default()));
+    assert!(!run.take_tasks().contains(&close));
+    let mut next = follower(&mut run);
+    assert_eq!(next.state.unrecorded.schedule_id.as_deref(), Some("nightly"));
+    next.terminate().unwrap();
+    assert!(next.take_tasks().contains(&close));
+    let mut others = ended(plain_start(), SECOND, complete_workflow());
+    assert!(!others.take_tasks().contains(&close));
+    let mut done = ended(scheduled(), SECOND, complete_workflow());
+    let reset = done.reset(4).unwrap();
+    assert_eq!(reset.state.unrecorded.schedule_id.as_deref(), Some("nightly"));
+    assert!(done.take_tasks().contains(&close));
 }
