@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -147,7 +148,7 @@ async def test_a_schedule_goes_on_after_a_kill(killable_server: ServerProcess, t
     async with new_worker(client, task_queue):
         before = await acted(handle, 2)
         killable_server.kill()
-        killable_server.start()
+        await asyncio.to_thread(killable_server.start)
         deadline = time.monotonic() + 60.0
 
         async def goes_on() -> bool:

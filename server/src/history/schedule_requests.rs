@@ -11,7 +11,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{NamespaceId, Timestamp};
 
 use super::service::{Service, namespace_id};
-use super::shard::Shard;
 use crate::errors::ServiceError;
 use crate::scheduler::decide::{Closed, Input, Update};
 use crate::scheduler::schedule::{Created, Key, Schedule};
@@ -123,17 +122,13 @@ impl Service {
         Ok(request::RecordScheduledRunClosedResponse {})
     }
 
-    async fn schedule_shard(&self, namespace_id: NamespaceId, schedule_id: &str) -> Result<Arc<Shard>, ServiceError> {
-        self.ownership.shard(namespace_id, schedule_id).await
-    }
-
     async fn read_schedule(
         &self,
         namespace_id: NamespaceId,
         schedule_id: String,
     ) -> Result<Arc<Schedule>, ServiceError> {
         let schedule_id: Arc<str> = schedule_id.into();
-        self.schedule_shard(namespace_id, &schedule_id).await?.read_schedule(namespace_id, &schedule_id).await
+        self.ownership.shard(namespace_id, &schedule_id).await?.read_schedule(namespace_id, &schedule_id).await
     }
 
     async fn change_schedule(
@@ -143,7 +138,7 @@ impl Service {
         input: Input,
     ) -> Result<Arc<Schedule>, ServiceError> {
         let schedule_id: Arc<str> = schedule_id.into();
-        let shard = self.schedule_shard(namespace_id, &schedule_id).await?;
+        let shard = self.ownership.shard(namespace_id, &schedule_id).await?;
         let slot = shard.slots.schedule(namespace_id, &schedule_id);
         shard.change_schedule(&slot, (namespace_id, &schedule_id), input).await
     }

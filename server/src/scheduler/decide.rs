@@ -249,6 +249,7 @@ impl Draft {
         fill_in(&mut definition);
         self.schedule.definition = definition;
         self.spec = self.schedule.spec().ok();
+        self.pass_over();
         if let Some(attributes) = search_attributes {
             self.schedule.search_attributes = attributes;
         }
@@ -258,6 +259,15 @@ impl Draft {
         self.schedule.moments.updated_at = Some(self.now);
         self.schedule.conflict_token += 1;
         Ok(())
+    }
+
+    /// Of the times before the update only those are the new schedule's that its jitter puts off until after it.
+    fn pass_over(&mut self) {
+        let jitter = self.schedule.definition.spec.as_ref().and_then(|spec| spec.jitter);
+        let jitter = jitter.and_then(|jitter| Duration::try_from(jitter).ok()).unwrap_or_default();
+        let from = self.now.0.saturating_sub(i64::try_from(jitter.as_nanos()).unwrap_or(i64::MAX));
+        let moments = &mut self.schedule.moments;
+        moments.processed_at = moments.processed_at.max(Timestamp(from));
     }
 
     fn patch(&mut self, patch: public::SchedulePatch) {

@@ -15,6 +15,7 @@ use workflow::{Listing, Timestamp};
 
 use super::schedule::Schedule;
 use super::spec::{Spec, TooManyExclusions};
+use super::times::TIMES_MAX;
 use crate::search_attributes::attribute::{Attribute, NAMESPACE_DIVISION, SCHEDULE_PAUSED, SCHEDULES};
 use crate::search_attributes::payload;
 
@@ -75,11 +76,14 @@ impl Schedule {
         let count = if state.limited_actions { count.min(left) } else { count };
         let mut times = Vec::new();
         let (seed, mut moment) = (self.jitter_seed(), self.moments.processed_at);
-        while times.len() < count {
+        for _ in 0..TIMES_MAX {
             let Ok(Some(next)) = spec.next_time(&seed, moment) else { break };
             moment = next.at;
-            if self.moments.updated_at.is_none_or(|updated_at| updated_at <= moment) {
+            if times.len() < count && self.moments.updated_at.is_none_or(|updated_at| updated_at <= moment) {
                 times.push(moment.into());
+            }
+            if times.len() == count {
+                break;
             }
         }
         times

@@ -8,7 +8,7 @@ use super::schedule::BUFFER_MAX;
 
 /// Times that one decision deals with; the rest is left to the next one, which comes at once. A schedule that slept for
 /// long and acts every second must not keep others waiting.
-const TIMES_MAX: usize = 10_000;
+pub(super) const TIMES_MAX: usize = 10_000;
 /// Backfilled starts of one decision.
 const BACKFILLED_MAX: usize = 10;
 
@@ -68,13 +68,14 @@ fn next_backfilled(draft: &mut Draft) -> Option<(Timestamp, Timestamp)> {
 /// When the specification has its next time that is not dealt with.
 pub(super) fn next(draft: &Draft) -> Option<Timestamp> {
     let mut moment = draft.schedule.moments.processed_at;
-    loop {
+    for _ in 0..TIMES_MAX {
         let (_, at) = after(draft, moment)?;
         if draft.schedule.moments.updated_at.is_none_or(|updated_at| updated_at <= at) {
             return Some(at);
         }
         moment = at;
     }
+    Some(moment)
 }
 
 /// The nominal time and the moment of the next action; nothing if there is none, or it is too far behind exclusions.

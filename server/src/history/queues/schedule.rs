@@ -31,7 +31,12 @@ pub(super) async fn look_after(shard: &Shard, peers: &Peers, key: &ExecutionKey)
     if !schedule.is_over {
         schedule = shard.change_schedule(&slot, (namespace_id, schedule_id), Input::Woken).await?;
     }
-    let namespace = shard.namespaces.by_id(namespace_id).await?.name.clone();
+    let namespace = match shard.namespaces.by_id(namespace_id).await {
+        Ok(namespace) => namespace.name.clone(),
+        // Who deletes a namespace deletes its schedules.
+        Err(ServiceError::NamespaceNotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
     let actor = Actor { shard, peers, namespace };
     while schedule.has_actions() && !schedule.is_over {
         let (outcomes, trouble) = actor.act(&schedule).await;
