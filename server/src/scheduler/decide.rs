@@ -112,6 +112,7 @@ pub(crate) fn create(created: Created, patch: Option<public::SchedulePatch>, now
     if let Some(patch) = patch {
         draft.patch(patch);
     }
+    times::backfill(&mut draft);
     draft.finish()
 }
 
@@ -121,6 +122,8 @@ pub(crate) fn decide(schedule: &Schedule, input: Input, now: Timestamp) -> Resul
     let mut draft = Draft::new(schedule.clone(), now);
     // The time that has passed comes first: it was another schedule's then.
     times::pass(&mut draft);
+    // What is done is followed by a rest.
+    let takes_more = !matches!(input, Input::Acted(_));
     match input {
         Input::Update(update) => draft.update(*update)?,
         Input::Patch { patch, request_id } => {
@@ -131,6 +134,9 @@ pub(crate) fn decide(schedule: &Schedule, input: Input, now: Timestamp) -> Resul
         Input::Acted(outcomes) => outcomes.into_iter().for_each(|outcome| draft.acted(outcome)),
         Input::RunClosed(closed) => draft.closed(*closed)?,
         Input::Delete => draft.schedule.is_over = true,
+    }
+    if takes_more {
+        times::backfill(&mut draft);
     }
     let decision = draft.finish();
     let is_same = decision.schedule == Schedule { version: decision.schedule.version, ..schedule.clone() };
@@ -147,7 +153,6 @@ impl Draft {
     /// Does what there is to do now, and says when to look again.
     fn finish(mut self) -> Decision {
         if !self.schedule.is_over {
-            times::backfill(&mut self);
             buffer::work_off(&mut self);
         }
         let wakes_at = self.wakes_at();
