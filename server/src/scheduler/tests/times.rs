@@ -103,7 +103,8 @@ fn actions_can_be_counted() {
 #[test]
 fn a_backfill_takes_its_own_policy_and_a_rest() {
     let mut scene = Scene::new(every_ten_seconds(Policy::Skip));
-    scene.patch(999, public::SchedulePatch { pause: "no more".into(), ..Default::default() });
+    scene.run_until(20);
+    scene.patch(25, public::SchedulePatch { pause: "no more".into(), ..Default::default() });
     let before = scene.started.len();
     scene.patch(1000, backfill(Policy::AllowAll, 200, 340));
     assert_eq!(scene.started[before..], [200, 210, 220, 230, 240, 250, 260, 270, 280, 290], "both ends are times");
