@@ -6,15 +6,16 @@ use persistence::engine::{Batch, Engine};
 use persistence::error::StoreError;
 use persistence::stores::Stores;
 use persistence::stores::executions::{
-    CurrentWrite, ItemKind, QueuedTask, QueuedTimer, RowKind, RunWrite, ShardCommit, TimerKey,
+    CurrentWrite, ItemKind, QueuedTask, QueuedTimer, RowKind, RunWrite, ScheduleWrite, ShardCommit, TimerKey,
 };
 use persistence::stores::shards::{Claim, RangeId, ShardId};
 use persistence::table::Value;
 use persistence::{engine::Partition, tables::EXECUTIONS};
+use proto::everrow::record;
 use uuid::Uuid;
 use workflow::{
-    ChangedItems, CurrentRun, EventId, ExecutionKey, ExecutionState, RunId, StickyDispatch, TimerTask, Timestamp,
-    TransferTask,
+    ChangedItems, CurrentRun, EventId, ExecutionKey, ExecutionState, NamespaceId, RunId, StickyDispatch, TimerTask,
+    Timestamp, TransferTask,
 };
 
 use super::sample::Sampler;
@@ -236,6 +237,37 @@ async fn the_current_run_is_the_one_written_last() {
             let loaded = executions.load_current(SHARD, key.namespace_id, &key.workflow_id).await.unwrap();
             assert_eq!(loaded.as_ref(), expected);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_is_what_was_written_last_and_found_by_its_namespace() {
+    for bench in benches() {
+        let mut owner = Owner::of(bench.stores).await;
+        let namespaces = [1, 2].map(|id| NamespaceId(Uuid::from_u128(id)));
+        let write = |namespace_id, id: &str, version, token: Option<i64>| ScheduleWrite {
+            namespace_id,
+            schedule_id: id.into(),
+            version,
+            schedule: token.map(|conflict_token| Arc::new(record::Schedule { conflict_token, ..Default::default() })),
+        };
+        owner
+            .commit(|commit| {
+                commit.schedules.push(write(namespaces[0], "a", 1, Some(1)));
+                commit.schedules.push(write(namespaces[0], "a", 2, Some(5)));
+                commit.schedules.push(write(namespaces[0], "b", 1, Some(1)));
+                commit.schedules.push(write(namespaces[1], "a", 1, Some(9)));
+            })
+            .await;
+        let executions = owner.stores.executions.clone();
+        let (version, found) = executions.load_schedule(SHARD, namespaces[0], &"a".into()).await.unwrap().unwrap();
+        assert_eq!((version, found.conflict_token), (2, 5));
+        let ids = executions.schedule_ids(SHARD, namespaces[0], 10).await.unwrap();
+        assert_eq!(ids, ["a".into(), "b".into()] as [Arc<str>; 2]);
+        owner.commit(|commit| commit.schedules.push(write(namespaces[0], "a", 3, None))).await;
+        assert_eq!(executions.load_schedule(SHARD, namespaces[0], &"a".into()).await.unwrap(), None);
+        assert_eq!(executions.schedule_ids(SHARD, namespaces[0], 10).await.unwrap().len(), 1);
+        assert_eq!(executions.schedule_ids(SHARD, namespaces[1], 10).await.unwrap().len(), 1);
     }
 }
 

@@ -82,7 +82,7 @@ fn tell(n: usize) -> Command {
 }
 
 /// Commands about other workflows need a namespace that has a name.
-async fn make_namespace(model: &Arc<Model>) {
+pub(super) async fn make_namespace(model: &Arc<Model>) {
     let namespaces = Stores::new(Arc::clone(model) as Arc<dyn Engine>).namespaces;
     let id = NamespaceId(Uuid::parse_str(NAMESPACE_ID).unwrap());
     // Longer than the simulation lasts: the runs are looked at when all is over.

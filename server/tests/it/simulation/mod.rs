@@ -13,6 +13,7 @@ mod deleting;
 mod families;
 mod updates;
 mod interventions;
+mod schedules;
 
 use std::time::Duration;
 
