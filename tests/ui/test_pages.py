@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleIntervalSpec,
+    ScheduleSpec,
+    WorkflowHandle,
+)
 
 from ledger import Doubling, Ledger, new_worker
 from ui import Ui
@@ -91,9 +99,30 @@ async def test_namespaces_are_listed_and_described(ui: Ui) -> None:
     nothing_refused(ui)
 
 
+async def test_a_schedule_is_listed_and_shown(ui: Ui, client: Client, task_queue: str) -> None:
+    schedule_id = f"schedule-{uuid.uuid4()}"
+    action = ScheduleActionStartWorkflow(Doubling.run, 21, id=f"doubling-{uuid.uuid4()}", task_queue=task_queue)
+    spec = ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(hours=7))])
+    schedule = await client.create_schedule(schedule_id, Schedule(action=action, spec=spec))
+    async with new_worker(client, task_queue):
+        await schedule.trigger()
+
+        async def has_acted() -> bool:
+            return bool((await schedule.describe()).info.recent_actions)
+
+        await eventually(has_acted)
+
+        async def is_listed() -> bool:
+            return schedule_id in [one.id async for one in await client.list_schedules()]
+
+        await eventually(is_listed)
+    await ui.open("/namespaces/default/schedules", schedule_id, "Doubling")
+    await ui.open(f"/namespaces/default/schedules/{schedule_id}", schedule_id, "Doubling")
+    nothing_refused(ui)
+
+
 async def test_pages_of_what_is_not_built_come_up(ui: Ui) -> None:
     for path, title in (
-        ("/namespaces/default/schedules", "Schedules"),
         ("/namespaces/default/batch-operations", "Batch Operations"),
         ("/namespaces/default/workers", "Workers"),
         ("/namespaces/default/archival", "Archive"),
