@@ -33,6 +33,10 @@ pub enum ScenarioName {
     Queries,
     /// Lists, each filtered to one of many open workflows (64, or --size).
     Lists,
+    /// Workflows that do nothing; latency is from the start of each until a list tells of it.
+    ListedOpen,
+    /// The same, from the end of each until a list tells that it has completed.
+    ListedClosed,
     /// Workflows of one activity that are all started before the first worker comes.
     Backlog,
     /// Workflows that are left open, with a timer that is far away (1, or --size).

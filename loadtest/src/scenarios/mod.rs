@@ -24,6 +24,7 @@ mod signals_to_many;
 mod updates;
 mod queries;
 mod lists;
+mod listed;
 mod backlog;
 mod open_runs;
 mod mixed;
@@ -59,6 +60,8 @@ pub(crate) fn of(plan: &Plan) -> Box<dyn Scenario> {
         ScenarioName::Updates => Box::new(updates::scenario(size)),
         ScenarioName::Queries => Box::new(queries::scenario(size)),
         ScenarioName::Lists => Box::new(lists::scenario(size)),
+        ScenarioName::ListedOpen => Box::new(listed::scenario(listed::Since::Start)),
+        ScenarioName::ListedClosed => Box::new(listed::scenario(listed::Since::End)),
         ScenarioName::Backlog => Box::new(backlog::scenario(plan)),
         ScenarioName::OpenRuns => Box::new(open_runs::scenario(size)),
         ScenarioName::Mixed => Box::new(mixed::scenario()),

@@ -80,6 +80,12 @@ async fn lists_tell_of_the_one_run_that_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn runs_are_listed_when_they_start_and_as_closed_when_they_end() {
+    check("listed-open", 8, &[]).await;
+    check("listed-closed", 8, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_is_drained() {
     check("backlog", 40, &[]).await;
 }

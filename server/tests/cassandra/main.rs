@@ -19,6 +19,10 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 use uuid::Uuid;
 
+#[path = "../it/query_table.rs"]
+mod query_table;
+mod lists;
+
 const NAMESPACE: &str = "default";
 
 /// How many batches a crowd takes depends on how fast it is served: those who count have the machine to themselves.

@@ -1,10 +1,12 @@
 //! Five thousand runs and some two hundred queries: what lists answer, page by page, against what a naive look at all runs
-//! gives. On whatever engine it is handed.
+//! gives; and what they read in a large namespace, counted in rows. On whatever engine it is handed.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use persistence::counted::Counted;
 use persistence::engine::Engine;
 use persistence::stores::Stores;
 use persistence::stores::visibility::record::{Close, Record, Term};
@@ -34,7 +36,7 @@ const N_DAYS: i64 = 4;
 const CLOSED: [Status; 6] =
     [Status::Completed, Status::Completed, Status::Failed, Status::Canceled, Status::Terminated, Status::TimedOut];
 
-pub(crate) fn custom() -> CustomAttributes {
+fn custom() -> CustomAttributes {
     let attributes = [
         ("Kw", ValueType::Keyword),
         ("Num", ValueType::Int),
@@ -48,8 +50,8 @@ pub(crate) fn custom() -> CustomAttributes {
 }
 
 /// A run, with its search attributes as they are before anything encodes them.
-pub(crate) struct Run {
-    pub(crate) record: Record,
+struct Run {
+    record: Record,
     attributes: Vec<(&'static str, Value)>,
 }
 
@@ -59,7 +61,7 @@ fn segment_of(moment: i64) -> i64 {
     ((BEGINNING + day * DAY) / 1_000_000) << 20 | 7
 }
 
-pub(crate) fn runs(n: u32, namespace_id: NamespaceId) -> Vec<Run> {
+fn runs(n: u32, namespace_id: NamespaceId) -> Vec<Run> {
     let mut random = SmallRng::seed_from_u64(11);
     let n_runs = n;
     (0..n_runs).map(|n| run((n, n_runs), namespace_id, &mut random)).collect()
@@ -149,7 +151,7 @@ impl Run {
     }
 
     /// The same, but found by nothing but what is rare.
-    pub(crate) fn plain(mut self) -> Self {
+    fn plain(mut self) -> Self {
         self.attributes.retain(|(_, value)| *value == Value::Keyword("rare".to_owned()));
         let attributes = &self.attributes;
         let is_kept = |name: &String| attributes.iter().any(|(kept, _)| kept == name);
@@ -157,7 +159,7 @@ impl Run {
         self
     }
 
-    pub(crate) fn change(&self) -> Change {
+    fn change(&self) -> Change {
         let terms = self.attributes.iter().flat_map(|(name, value)| Term::of_attribute(name, value)).collect();
         let known = Known::Never;
         Change::Put(Box::new(Put { record: self.record.clone(), terms, stale: Vec::new(), known }))
@@ -254,13 +256,13 @@ fn naive(runs: &[Run], query: &Query) -> Vec<RunId> {
     found.iter().map(|run| run.record.run_id).collect()
 }
 
-pub(crate) fn service(engine: Arc<dyn Engine>) -> (Arc<Service>, Stores) {
+fn service(engine: Arc<dyn Engine>) -> (Arc<Service>, Stores) {
     let (stores, env) = (Stores::new(engine), Env::system());
     let (segments, peers) = (Segments::new(env.clone()), Peers::default());
     (Service::start(Parts { env, store: stores.visibility.clone(), segments, peers }), stores)
 }
 
-pub(crate) async fn fill(stores: &Stores, namespace_id: NamespaceId, runs: &[Run]) {
+async fn fill(stores: &Stores, namespace_id: NamespaceId, runs: &[Run]) {
     for day in 0..N_DAYS {
         let begins_at = BEGINNING + day * DAY;
         let sealed_at = Some(Timestamp(begins_at + DAY));
@@ -274,7 +276,7 @@ pub(crate) async fn fill(stores: &Stores, namespace_id: NamespaceId, runs: &[Run
 }
 
 /// All pages of a list, each with no more than it may have.
-pub(crate) async fn listed(service: &Service, namespace_id: NamespaceId, query: &str, page_size: usize) -> Vec<RunId> {
+async fn listed(service: &Service, namespace_id: NamespaceId, query: &str, page_size: usize) -> Vec<RunId> {
     let mut request = ListRequest {
         namespace_id,
         custom: custom(),
@@ -319,4 +321,51 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
         }
     }
     assert!(n_found * 10 > queries.len() * 7, "only {n_found} of {} queries find anything", queries.len());
+}
+
+/// What a page of a list may read.
+struct Limit {
+    query: &'static str,
+    runs_min: usize,
+    rows_max: u64,
+}
+
+const LIMITS: [Limit; 6] = [
+    Limit { query: "WorkflowId = 'order-00042'", runs_min: 4, rows_max: 200 },
+    Limit { query: "Kw = 'rare'", runs_min: 10, rows_max: 200 },
+    Limit {
+        query: "WorkflowType = 'type-1' AND Kw = 'rare' AND StartTime > '2025-01-01T00:00:00Z'",
+        runs_min: 0,
+        rows_max: 200,
+    },
+    Limit { query: "", runs_min: 100, rows_max: 300 },
+    Limit { query: "ExecutionStatus = 'Failed'", runs_min: 100, rows_max: 300 },
+    Limit { query: "WorkflowType = 'type-1'", runs_min: 100, rows_max: 3000 },
+];
+
+/// First pages of a hundred in a large namespace, and how they say that they are put together.
+pub(crate) async fn check_costs(engine: Arc<dyn Engine>, n_runs: u32) {
+    let (engine, counts) = Counted::new(engine);
+    let namespace_id = NamespaceId(Uuid::new_v4());
+    let (service, stores) = service(engine);
+    let runs: Vec<Run> = runs(n_runs, namespace_id).into_iter().map(Run::plain).collect();
+    fill(&stores, namespace_id, &runs).await;
+    let rows_read = || counts.rows_read.load(Ordering::Relaxed);
+    for Limit { query, runs_min, rows_max } in LIMITS {
+        let before = rows_read();
+        let (query, page_size, token) = (query.to_owned(), 100, Default::default());
+        let among = Among::Runs;
+        let asked = ListRequest { namespace_id, custom: custom(), among, query: query.clone(), page_size, token };
+        let n_listed = service.list(asked).await.expect("it is listed").executions.len();
+        let n_read = rows_read() - before;
+        eprintln!("{query:?} of {n_runs} runs: {n_listed} listed, {n_read} rows read");
+        assert!(n_listed >= runs_min, "{query}: only {n_listed} runs");
+        assert!(n_read <= rows_max, "{query}: {n_read} rows read for {n_listed} runs");
+    }
+    let explain = async |query| service.explain(namespace_id, &custom(), query).await.expect("it is explained");
+    let rare = explain("Kw = 'rare'").await;
+    assert!(rare.iter().any(|line| line.ends_with("names 10")), "{rare:?}");
+    assert_eq!(rare.last().map(String::as_str), Some("plan: read the records of 10 candidates, and sort them"));
+    let all = explain("").await;
+    assert!(all.last().is_some_and(|plan| plan.starts_with("plan: look at runs in the usual order")), "{all:?}");
 }
