@@ -207,6 +207,20 @@ async fn a_run_in_the_way_is_terminated_if_the_policy_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_deprecated_namespace_starts_nothing_new() {
+    let given = a_node().await;
+    create(&given, definition(NEVER, ScheduleOverlapPolicy::Skip), "c-1").await.expect("it is made");
+    let deprecate = public::DeprecateNamespaceRequest { namespace: NAMESPACE.into(), ..Default::default() };
+    given.client().deprecate_namespace(deprecate).await.expect("it is deprecated");
+    // The second one's turn comes when the first one is settled, and a run would stand in its way for ever.
+    patch(&given, trigger(ScheduleOverlapPolicy::BufferAll), "p-1").await;
+    patch(&given, trigger(ScheduleOverlapPolicy::BufferAll), "p-2").await;
+    let info = until(&given, |info| info.buffer_size == 0).await;
+    assert_eq!((info.action_count, info.running_workflows.len()), (0, 0));
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_of_schedules_and_of_runs_do_not_mix() {
     let given = a_node().await;
     create(&given, definition(NEVER, ScheduleOverlapPolicy::Skip), "c-1").await.expect("it is made");

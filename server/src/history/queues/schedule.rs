@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::enums::v1::NamespaceState;
 use tracing::warn;
 use workflow::ExecutionKey;
 
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
 use crate::history::shard::Shard;
+use crate::namespaces::Namespace;
 use crate::scheduler::decide::{Input, Outcome};
 use crate::scheduler::schedule::{Schedule, Start, Stop};
 
@@ -32,7 +34,7 @@ pub(super) async fn look_after(shard: &Shard, peers: &Peers, key: &ExecutionKey)
         schedule = shard.change_schedule(&slot, (namespace_id, schedule_id), Input::Woken).await?;
     }
     let namespace = match shard.namespaces.by_id(namespace_id).await {
-        Ok(namespace) => namespace.name.clone(),
+        Ok(namespace) => namespace,
         // Who deletes a namespace deletes its schedules.
         Err(ServiceError::NamespaceNotFound { .. }) => return Ok(()),
         Err(error) => return Err(error),
@@ -49,7 +51,7 @@ pub(super) async fn look_after(shard: &Shard, peers: &Peers, key: &ExecutionKey)
 struct Actor<'a> {
     shard: &'a Shard,
     peers: &'a Peers,
-    namespace: String,
+    namespace: Arc<Namespace>,
 }
 
 impl Actor<'_> {
@@ -72,7 +74,9 @@ impl Actor<'_> {
 
     async fn start(&self, schedule: &Schedule, start: &Start) -> Result<Outcome, ServiceError> {
         let id = start.id;
-        let Some(ask) = schedule.start_request(start, &self.namespace) else { return Ok(Outcome::StartFailed { id }) };
+        let Some(ask) = schedule.start_request(start, &self.namespace.name) else {
+            return Ok(Outcome::StartFailed { id });
+        };
         let workflow_id = schedule.workflow_id(start);
         let error = match self.ask_to_start(ask).await {
             Ok(run_id) => {
@@ -94,6 +98,12 @@ impl Actor<'_> {
         &self,
         ask: proto::everrow::history::StartWorkflowExecutionRequest,
     ) -> Result<String, ServiceError> {
+        // As for clients: a namespace that is deprecated or deleted starts nothing new.
+        if self.namespace.state != NamespaceState::Registered {
+            let Namespace { name, state, .. } = &*self.namespace;
+            let (namespace, allowed) = (name.clone(), vec![NamespaceState::Registered]);
+            return Err(ServiceError::NamespaceInvalidState { namespace, state: *state, allowed });
+        }
         Ok(self.peers.history()?.start_workflow_execution(ask).await?.run_id)
     }
 
@@ -106,11 +116,11 @@ impl Actor<'_> {
         let history = self.peers.history()?;
         let asked = match stop {
             Stop::Cancel => {
-                let ask = schedule.cancel_request(execution, &self.namespace);
+                let ask = schedule.cancel_request(execution, &self.namespace.name);
                 history.request_cancel_workflow_execution(ask).await.map(|_| ())
             }
             Stop::Terminate => {
-                let ask = schedule.terminate_request(execution, &self.namespace);
+                let ask = schedule.terminate_request(execution, &self.namespace.name);
                 history.terminate_workflow_execution(ask).await.map(|_| ())
             }
         };

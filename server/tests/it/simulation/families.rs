@@ -15,7 +15,7 @@ use proto::temporal::api::command::v1::{
     Command, SignalExternalWorkflowExecutionCommandAttributes, StartChildWorkflowExecutionCommandAttributes,
 };
 use proto::temporal::api::common::v1::WorkflowType;
-use proto::temporal::api::enums::v1::{CommandType, WorkflowExecutionStatus};
+use proto::temporal::api::enums::v1::{CommandType, NamespaceState, WorkflowExecutionStatus};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -87,7 +87,8 @@ pub(super) async fn make_namespace(model: &Arc<Model>) {
     let id = NamespaceId(Uuid::parse_str(NAMESPACE_ID).unwrap());
     // Longer than the simulation lasts: the runs are looked at when all is over.
     let retention = Some(prost_types::Duration { seconds: 30 * 24 * 60 * 60, nanos: 0 });
-    let record = record::Namespace { name: "simulated".into(), retention, ..Default::default() };
+    let (name, state) = ("simulated".into(), NamespaceState::Registered.into());
+    let record = record::Namespace { name, state, retention, ..Default::default() };
     loop {
         match namespaces.create(id, record.clone()).await {
             Ok(_) | Err(StoreError::Refused(_)) => return,
