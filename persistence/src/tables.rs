@@ -73,6 +73,15 @@ pub static TASK_QUEUE_USER_DATA: Table = Table {
     values: &[bigint("version"), blob("data")],
 };
 
+/// Which task queues of a namespace have ever had a backlog: a partition cannot be found without its key.
+pub static TASK_QUEUE_NAMES: Table = Table {
+    name: "task_queue_names",
+    partition: &[uuid("namespace_id")],
+    clustering: &[text("name"), int("task_type")],
+    statics: &[],
+    values: &[blob("data")],
+};
+
 /// All namespaces, twice: by id with the record, by name with the id. One partition, so that one conditional batch
 /// keeps the two and `notification_version` together.
 pub static NAMESPACES: Table = Table {
@@ -139,12 +148,13 @@ pub static VISIBILITY: Table = Table {
 };
 
 /// All of them, in the order in which a reader should meet them.
-pub static ALL: [&Table; 12] = [
+pub static ALL: [&Table; 13] = [
     &EXECUTIONS,
     &HISTORY_NODE,
     &HISTORY_TREE,
     &TASK_QUEUES,
     &TASK_QUEUE_USER_DATA,
+    &TASK_QUEUE_NAMES,
     &NAMESPACES,
     &CLUSTER_METADATA,
     &CLUSTER_MEMBERSHIP,

@@ -24,6 +24,8 @@ pub enum ServiceError {
     NamespaceNotFound { namespace: String },
     #[error("Namespace {namespace:?} already exists")]
     NamespaceAlreadyExists { namespace: String },
+    #[error("{0}")]
+    AlreadyExists(String),
     /// The namespace is deprecated or deleted, and this cannot be done in it.
     #[error("Namespace has invalid state: {}. Must be {}.", state_name(*state), state_names(allowed))]
     NamespaceInvalidState { namespace: String, state: NamespaceState, allowed: Vec<NamespaceState> },
@@ -124,6 +126,7 @@ impl ServiceError {
             | Self::NotFound(_)
             | Self::NamespaceNotFound { .. }
             | Self::NamespaceAlreadyExists { .. }
+            | Self::AlreadyExists(_)
             | Self::NamespaceInvalidState { .. }
             | Self::AlreadyStarted { .. }
             | Self::ResourceExhausted { .. }
@@ -172,6 +175,7 @@ impl ServiceError {
             Self::NotFound(_) => "NotFound",
             Self::NamespaceNotFound { .. } => "NamespaceNotFound",
             Self::NamespaceAlreadyExists { .. } => "NamespaceAlreadyExists",
+            Self::AlreadyExists(_) => "AlreadyExists",
             Self::NamespaceInvalidState { .. } => "NamespaceInvalidState",
             Self::AlreadyStarted { .. } => "WorkflowExecutionAlreadyStarted",
             Self::ResourceExhausted { .. } => "ResourceExhausted",
@@ -198,7 +202,7 @@ impl ServiceError {
             Self::InvalidArgument(_) | Self::QueryFailed { .. } => Code::InvalidArgument,
             Self::NotFound(_) | Self::NamespaceNotFound { .. } => Code::NotFound,
             Self::NamespaceAlreadyExists { .. } | Self::AlreadyStarted { .. } => Code::AlreadyExists,
-            Self::TaskAlreadyStarted(_) => Code::AlreadyExists,
+            Self::TaskAlreadyStarted(_) | Self::AlreadyExists(_) => Code::AlreadyExists,
             Self::ResourceExhausted { .. } => Code::ResourceExhausted,
             Self::PermissionDenied { .. } => Code::PermissionDenied,
             Self::FailedPrecondition(_) | Self::WorkflowNotReady(_) | Self::NamespaceInvalidState { .. } => {
@@ -256,6 +260,7 @@ impl ServiceError {
                 Some(packed(&details::MultiOperationExecutionFailure { statuses: statuses.collect() }))
             }
             Self::InvalidArgument(_)
+            | Self::AlreadyExists(_)
             | Self::TaskAlreadyStarted(_)
             | Self::StickyWorkerUnavailable
             | Self::FailedPrecondition(_)

@@ -33,6 +33,9 @@ const MISSING_FOR: Duration = Duration::from_secs(1);
 /// Attempts at a change that others keep overtaking.
 const CHANGE_TRIES: usize = 10;
 
+/// So many digits of its id end the name of a deleted namespace.
+const RETIRED_DIGITS: usize = 5;
+
 const SYSTEM_RETENTION_SECONDS: u32 = 7 * 24 * 60 * 60;
 const DEFAULT_RETENTION_SECONDS: u32 = 24 * 60 * 60;
 const DEFAULT_RETENTION: Duration = Duration::from_secs(DEFAULT_RETENTION_SECONDS as u64);
@@ -139,6 +142,40 @@ impl NamespaceRegistry {
             }
         }
         Err(ServiceError::Unavailable(format!("namespace {name} is changed by others all the time; try again")))
+    }
+
+    /// Marks a namespace as deleted and gives its name away; it goes by another one from here on. Doing it again changes
+    /// nothing.
+    pub async fn retire(&self, id: NamespaceId) -> Result<Arc<Namespace>, ServiceError> {
+        for _ in 0..CHANGE_TRIES {
+            let current = self.read_by_id(id).await?;
+            let name = retired_name(&current.name, id);
+            if name == current.name && current.state == NamespaceState::Deleted {
+                return Ok(current);
+            }
+            let mut retired = record::Namespace { name, ..current.record.clone() };
+            retired.set_state(NamespaceState::Deleted);
+            match self.store.update(id, current.version, retired).await {
+                Ok(stored) => {
+                    self.by_name.invalidate(&current.name);
+                    return Ok(self.keep(stored));
+                }
+                Err(StoreError::Refused(_) | StoreError::OutcomeUnknown(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ServiceError::Unavailable(format!("namespace {id} is changed by others all the time; try again")))
+    }
+
+    /// Forgets a namespace. Nothing of it is left.
+    pub async fn remove(&self, id: NamespaceId) -> Result<(), ServiceError> {
+        let known = self.store.get_by_id(id).await?;
+        self.store.delete(id).await?;
+        self.by_id.invalidate(&id);
+        if let Some(removed) = known {
+            self.by_name.invalidate(&removed.record.name);
+        }
+        Ok(())
     }
 
     /// A page of all namespaces, and the token of the next page; empty if there is none.
@@ -250,6 +287,13 @@ impl From<StoredNamespace> for Namespace {
             record,
         }
     }
+}
+
+/// The name of a namespace once it is deleted: another may have the old one.
+#[must_use]
+pub fn retired_name(name: &str, id: NamespaceId) -> String {
+    let suffix = format!("-deleted-{}", &id.to_string()[..RETIRED_DIGITS]);
+    if name.ends_with(&suffix) { name.to_owned() } else { format!("{name}{suffix}") }
 }
 
 fn initial_record(name: &str, retention_seconds: u32, cluster: &str) -> record::Namespace {

@@ -21,7 +21,7 @@ use crate::cluster::segments::Segments;
 use crate::config::{Config, ConfigError, EngineKind};
 use crate::env::Env;
 use crate::errors::ServiceError;
-use crate::frontend::Frontend;
+use crate::frontend::{Defined, Frontend};
 use crate::metrics::endpoint::Endpoint;
 use crate::namespaces::NamespaceRegistry;
 use crate::{history, matching, visibility};
@@ -102,7 +102,12 @@ impl Node {
         }
 
         let services = Services::start(&config, &env, (&stores, &namespaces), &cluster, address);
-        let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster));
+        let defined = Defined {
+            nexus_endpoints: stores.nexus_endpoints.clone(),
+            clusters: stores.cluster.clone(),
+            own_address: address.to_string(),
+        };
+        let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster), defined);
         let (stop, stopped) = watch::channel(false);
         let (health, routes) = serving::routes(frontend.clone()).await;
         let mut serving = JoinSet::new();

@@ -1,11 +1,12 @@
 //! Executions: runs with their pending items, the newest run of each workflow, and the shard's queues; all in the
 //! shard's one partition, so that one conditional batch changes them together.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use proto::everrow::record;
 use workflow::{
-    CurrentRun, ExecutionKey, ExecutionState, NamespaceId, TimerTask, Timestamp, TransferTask, VisibilityTask,
+    CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId, TimerTask, Timestamp, TransferTask, VisibilityTask,
 };
 
 use crate::engine::{Engine, KeyRange, Outcome, Row, Slice};
@@ -17,11 +18,13 @@ use crate::table::Value;
 mod keys;
 mod commit;
 mod counts;
+mod jobs;
 mod dead_letter;
 
 pub use commit::{CurrentWrite, RunWrite, ScheduleWrite, ShardCommit};
 pub use counts::RunCounts;
 pub use dead_letter::DeadLetter;
+pub use jobs::{JobKey, JobWrite};
 pub use keys::{ItemKind, RowKind};
 
 /// Rows of a run that one read brings: all of them, save for runs with very many pending items.
@@ -251,6 +254,33 @@ impl ExecutionStore {
             decode_timer_row(row).map_err(|bad| bad.at(place))
         });
         Ok(QueuePage { tasks: tasks.collect::<Result<_, _>>()?, has_more: page.next.is_some() })
+    }
+
+    /// Some runs of a namespace, in the order of their keys, after this one.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not name a run.
+    pub async fn runs(
+        &self,
+        shard: ShardId,
+        namespace_id: NamespaceId,
+        after: Option<&ExecutionKey>,
+    ) -> Result<Vec<ExecutionKey>, StoreError> {
+        let mut range = keys::runs(namespace_id);
+        if let Some(after) = after {
+            range.lower = Bound::Excluded(keys::run(after));
+        }
+        let page = self.engine.read(Slice::new(shards::partition(shard), range, RUN_PAGE)).await?;
+        let mut runs: Vec<ExecutionKey> = Vec::new();
+        for row in page.rows {
+            let [_, _, Value::Text(workflow_id), Value::Uuid(run_id), ..] = row.key.as_slice() else {
+                return Err(Malformed::new("a row without a run").at(format_args!("{shard}, {:?}", row.key)));
+            };
+            if runs.last().is_none_or(|last| last.run_id.0 != *run_id) {
+                runs.push(ExecutionKey { namespace_id, workflow_id: Arc::clone(workflow_id), run_id: RunId(*run_id) });
+            }
+        }
+        Ok(runs)
     }
 
     async fn run_rows(&self, shard: ShardId, key: &ExecutionKey) -> Result<Vec<Row>, StoreError> {

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::stores::rows::{self, Decoded, Malformed};
 use crate::stores::shards::{Claim, RangeId};
 use crate::table::Value;
-use crate::tables::{TASK_QUEUE_USER_DATA, TASK_QUEUES};
+use crate::tables::{TASK_QUEUE_NAMES, TASK_QUEUE_USER_DATA, TASK_QUEUES};
 
 /// Places of the static columns.
 const RANGE_ID: usize = 0;
@@ -114,6 +114,17 @@ impl TaskQueueStore {
             }
             record.owner.clone_from(&claim.owner);
             record.nonce = nonce;
+            if held.is_none() {
+                // First, so that there is no queue that a namespace's deletion would not find.
+                match self.put_name(queue).await {
+                    Ok(()) => {}
+                    Err(error @ StoreError::OutcomeUnknown(_)) => {
+                        failure = Some(error);
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
             let range_id = held.map_or(RangeId(1), RangeId::next);
             let mut batch = leased(queue, held);
             batch.statics.push((RANGE_ID, Value::Bigint(range_id.0)));
@@ -181,6 +192,37 @@ impl TaskQueueStore {
         batch.statics.push((QUEUE, rows::to_value(&record::TaskQueue::default())));
         batch.range_deletes.push(KeyRange::all());
         self.write_leased(queue, batch).await
+    }
+
+    /// Queues of a namespace that have ever been leased, at most so many.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not name a queue.
+    pub async fn queues(&self, namespace_id: NamespaceId, limit: usize) -> Result<Vec<QueueKey>, StoreError> {
+        let page = self.engine.read(Slice::new(names_partition(namespace_id), KeyRange::all(), limit)).await?;
+        let queues = page.rows.into_iter().map(|row| match row.key.as_slice() {
+            [Value::Text(name), Value::Int(task_type)] => {
+                Ok(QueueKey { namespace_id, name: Arc::clone(name), task_type: *task_type })
+            }
+            key => Err(Malformed::new(format!("a row with the key {key:?}"))),
+        });
+        queues.collect::<Decoded<_>>().map_err(|bad| bad.at(format_args!("task queues of {namespace_id}")))
+    }
+
+    /// Takes a queue off the list of its namespace's. It has no tasks any more, and will have none.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn forget_name(&self, queue: &QueueKey) -> Result<(), StoreError> {
+        let mut batch = Batch::new(names_partition(queue.namespace_id));
+        batch.deletes.push(name_key(queue));
+        self.engine.write(batch).await.map(|_| ())
+    }
+
+    async fn put_name(&self, queue: &QueueKey) -> Result<(), StoreError> {
+        let mut batch = Batch::new(names_partition(queue.namespace_id));
+        batch.puts.push(Row { key: name_key(queue), values: vec![Value::Blob(Bytes::new())] });
+        self.engine.write(batch).await.map(|_| ())
     }
 
     /// Tasks of a subqueue after a place, in order.
@@ -290,6 +332,14 @@ fn task_key(subqueue: i32, place: BacklogPlace) -> Vec<Value> {
 fn partition(queue: &QueueKey) -> Partition {
     let name = Value::Text(Arc::clone(&queue.name));
     Partition::new(&TASK_QUEUES, vec![Value::Uuid(queue.namespace_id.0), name, Value::Int(queue.task_type)])
+}
+
+fn names_partition(namespace_id: NamespaceId) -> Partition {
+    Partition::new(&TASK_QUEUE_NAMES, vec![Value::Uuid(namespace_id.0)])
+}
+
+fn name_key(queue: &QueueKey) -> Vec<Value> {
+    vec![Value::Text(Arc::clone(&queue.name)), Value::Int(queue.task_type)]
 }
 
 fn user_data_partition(namespace_id: NamespaceId) -> Partition {

@@ -34,6 +34,8 @@ pub(super) async fn system_info(
         upsert_memo: true,
         eager_workflow_start: true,
         sdk_metadata: true,
+        count_group_by_execution_status: true,
+        supports_schedules: true,
         // Workers tell their build ids; that these rule anything is not built.
         build_id_based_versioning: true,
         ..Capabilities::default()
@@ -63,7 +65,8 @@ pub(super) async fn cluster_info(
         cluster_name: cluster.name.clone(),
         history_shard_count: cluster.n_shards,
         persistence_store: cluster.store.into(),
-        visibility_store: String::new(),
+        // Lists are kept where the rest is.
+        visibility_store: cluster.store.into(),
         initial_failover_version: cluster.initial_failover_version,
         failover_version_increment: cluster.failover_version_increment,
     })

@@ -1,14 +1,17 @@
 //! Namespaces: registering, describing, changing them. What a change does to a record is decided in `changes`.
 
+use proto::everrow::history as request;
 use proto::temporal::api::enums::v1::NamespaceState;
+use proto::temporal::api::operatorservice::v1 as operator;
 use proto::temporal::api::workflowservice::v1 as public;
 use uuid::Uuid;
 use workflow::NamespaceId;
 
-use super::Frontend;
-use super::call::Call;
+use super::call::{Call, patiently};
 use super::validate::{self, ID_BYTES_MAX, invalid};
+use super::{Frontend, nexus_endpoints};
 use crate::errors::ServiceError;
+use crate::namespaces::{SYSTEM_NAMESPACE, retired_name};
 
 mod changes;
 mod shown;
@@ -82,6 +85,45 @@ pub(super) async fn update(
     let namespace = frontend.namespaces.change(&call.request.namespace, change).await?;
     tracing::info!(namespace = namespace.name, id = %namespace.id, "namespace updated");
     Ok(shown::updated(&namespace))
+}
+
+/// Takes its name away at once, and all that is in it after that.
+pub(super) async fn delete(
+    frontend: &Frontend,
+    call: Call<operator::DeleteNamespaceRequest>,
+) -> Result<operator::DeleteNamespaceResponse, ServiceError> {
+    let operator::DeleteNamespaceRequest { namespace: name, namespace_id: id, mut namespace_delete_delay } =
+        call.request;
+    let namespace = match (name.as_str(), id.as_str()) {
+        ("", "") => return Err(invalid("Namespace not set on request.")),
+        ("", id) => {
+            let not_found = |_| ServiceError::NamespaceNotFound { namespace: id.to_owned() };
+            frontend.namespaces.read_by_id(Uuid::try_parse(id).map(NamespaceId).map_err(not_found)?).await?
+        }
+        (name, "") => frontend.namespaces.read_by_name(name).await?,
+        _ => return Err(invalid("Only one of namespace name or Id should be set on request.")),
+    };
+    if namespace.name == SYSTEM_NAMESPACE {
+        return Err(ServiceError::FailedPrecondition("unable to delete system namespace".into()));
+    }
+    if let Some(endpoint) = nexus_endpoints::leading_to(frontend, namespace.id).await? {
+        let message = format!("cannot delete a namespace that is a target of a Nexus endpoint {endpoint}");
+        return Err(ServiceError::FailedPrecondition(message));
+    }
+    validate::span(&mut namespace_delete_delay).map_err(invalid)?;
+    // First what goes on after a crash, then what the caller sees: it does both itself if need be.
+    let (namespace_id, delay) = (namespace.id.to_string(), namespace_delete_delay);
+    let ask = request::RemoveNamespaceRequest { namespace_id, delay };
+    patiently(&frontend.env, call.deadline, || async { frontend.peers.history()?.remove_namespace(ask.clone()).await })
+        .await?;
+    let deleted = match frontend.namespaces.retire(namespace.id).await {
+        Ok(retired) => retired.name.clone(),
+        // So little was in it that it is gone already.
+        Err(ServiceError::NamespaceNotFound { .. }) => retired_name(&namespace.name, namespace.id),
+        Err(error) => return Err(error),
+    };
+    tracing::info!(namespace = namespace.name, id = %namespace.id, deleted, "namespace deleted");
+    Ok(operator::DeleteNamespaceResponse { deleted_namespace: deleted })
 }
 
 pub(super) async fn deprecate(

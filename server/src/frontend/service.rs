@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use persistence::stores::cluster::ClusterStore;
+use persistence::stores::nexus::NexusEndpointStore;
 use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowService;
 use proto::temporal::api::workflowservice::v1::*;
 use tonic::{Request, Response, Status, async_trait};
@@ -11,8 +13,8 @@ use super::call::answer;
 use super::long_calls::LongCalls;
 use super::polls::OutstandingPolls;
 use super::{
-    activity_executions, activity_operations, cluster, describe, history, list, namespace, pause, poll, query, respond,
-    respond_by_id, schedule, search_attributes, signal, start, update,
+    activity_executions, activity_operations, batch, cluster, describe, history, list, namespace, pause, poll, query,
+    respond, respond_by_id, schedule, search_attributes, signal, start, update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -26,14 +28,31 @@ pub struct Frontend {
     pub(super) peers: Peers,
     pub(super) namespaces: Arc<NamespaceRegistry>,
     pub(super) cluster: Arc<Cluster>,
+    pub(super) defined: Defined,
     pub(super) polls: OutstandingPolls,
     pub(super) long_calls: LongCalls,
 }
 
+/// What operators define for all namespaces, straight from the store.
+#[derive(Clone)]
+pub struct Defined {
+    pub nexus_endpoints: NexusEndpointStore,
+    pub clusters: ClusterStore,
+    /// Where this cluster is reached.
+    pub own_address: String,
+}
+
 impl Frontend {
     #[must_use]
-    pub fn new(env: Env, peers: Peers, namespaces: Arc<NamespaceRegistry>, cluster: Arc<Cluster>) -> Self {
-        Self { env, peers, namespaces, cluster, polls: OutstandingPolls::default(), long_calls: LongCalls::default() }
+    pub fn new(
+        env: Env,
+        peers: Peers,
+        namespaces: Arc<NamespaceRegistry>,
+        cluster: Arc<Cluster>,
+        defined: Defined,
+    ) -> Self {
+        let (polls, long_calls) = (OutstandingPolls::default(), LongCalls::default());
+        Self { env, peers, namespaces, cluster, defined, polls, long_calls }
     }
 
     /// Answers all polls that wait, and every later one at once: the node shuts down.
@@ -448,5 +467,33 @@ impl WorkflowService for Frontend {
         request: Request<RecordWorkerHeartbeatRequest>,
     ) -> Answer<RecordWorkerHeartbeatResponse> {
         answer("RecordWorkerHeartbeat", cluster::worker_heartbeat(self, request.into())).await
+    }
+
+    async fn start_batch_operation(
+        &self,
+        request: Request<StartBatchOperationRequest>,
+    ) -> Answer<StartBatchOperationResponse> {
+        answer("StartBatchOperation", batch::start(self, request.into())).await
+    }
+
+    async fn stop_batch_operation(
+        &self,
+        request: Request<StopBatchOperationRequest>,
+    ) -> Answer<StopBatchOperationResponse> {
+        answer("StopBatchOperation", batch::stop(self, request.into())).await
+    }
+
+    async fn describe_batch_operation(
+        &self,
+        request: Request<DescribeBatchOperationRequest>,
+    ) -> Answer<DescribeBatchOperationResponse> {
+        answer("DescribeBatchOperation", batch::describe(self, request.into())).await
+    }
+
+    async fn list_batch_operations(
+        &self,
+        request: Request<ListBatchOperationsRequest>,
+    ) -> Answer<ListBatchOperationsResponse> {
+        answer("ListBatchOperations", batch::list(self, request.into())).await
     }
 }

@@ -22,6 +22,8 @@ pub(crate) mod activity_operations;
 pub(crate) mod callbacks;
 pub(crate) mod options;
 pub(crate) mod schedule;
+pub(crate) mod nexus;
+pub(crate) mod batch;
 
 #[cfg(test)]
 mod tests;

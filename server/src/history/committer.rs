@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use persistence::error::StoreError;
 use persistence::stores::Stores;
-use persistence::stores::executions::{CurrentWrite, QueuedTask, QueuedTimer, RunWrite, ScheduleWrite, ShardCommit};
+use persistence::stores::executions::{
+    CurrentWrite, JobWrite, QueuedTask, QueuedTimer, RunWrite, ScheduleWrite, ShardCommit, TimerKey,
+};
 use persistence::stores::shards::{Acquired, Claim, RangeId, ShardId};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
@@ -45,6 +47,15 @@ pub(crate) struct Submission {
     pub(crate) current: Option<CurrentCommit>,
     pub(crate) deleted: Option<DeletedRun>,
     pub(crate) schedule: Option<ScheduleCommit>,
+    pub(crate) job: Option<JobWrite>,
+    pub(crate) left: Option<LeftNamespace>,
+}
+
+/// A namespace that is being removed, and has no runs in the shard any more.
+pub(crate) struct LeftNamespace {
+    pub(crate) namespace_id: NamespaceId,
+    /// Timers that runs of it left behind.
+    pub(crate) timers: Vec<TimerKey>,
 }
 
 /// A run of which no row is to stay.
@@ -380,6 +391,11 @@ impl CommitLoop {
                 commit.schedules.push(schedule.write);
                 schedule.slot
             });
+            commit.jobs.extend(submission.job);
+            if let Some(left) = submission.left {
+                commit.fired_timers.extend(left.timers);
+                commit.left_namespaces.extend(self.tally.forget(left.namespace_id).then_some(left.namespace_id));
+            }
             held.push((slots, current, schedule));
         }
         (commit, held)

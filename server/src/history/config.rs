@@ -22,6 +22,8 @@ pub struct HistoryConfig {
     /// Clients that list a history get its events as bytes and decode them by themselves, which spares a busy node the work
     /// and the memory. All current SDKs can.
     pub raw_history: bool,
+    /// How many operations a batch does in a second, at most: the workers of the runs it touches have their own work.
+    pub batch_operations_per_second: f32,
 }
 
 impl Default for HistoryConfig {
@@ -35,6 +37,7 @@ impl Default for HistoryConfig {
             queue_tasks_in_memory: 20_000,
             task_pool_size: 128,
             raw_history: false,
+            batch_operations_per_second: 50.0,
         }
     }
 }

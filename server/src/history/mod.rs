@@ -35,3 +35,4 @@ mod tally;
 mod links;
 mod token;
 mod queues;
+mod jobs;

@@ -11,6 +11,7 @@ use tracing::{error, info, warn};
 use workflow::NamespaceId;
 
 use super::committer::stopped;
+use super::jobs;
 use super::queues::{self, Pool};
 use super::shard::{Shard, ShardParts, shard_of};
 use crate::cluster::peers::Peers;
@@ -57,6 +58,11 @@ impl Ownership {
     pub(crate) async fn shard(&self, namespace_id: NamespaceId, workflow_id: &str) -> Result<Arc<Shard>, ServiceError> {
         let id = shard_of(namespace_id, workflow_id, self.n_shards);
         self.taken(usize::try_from(id.0 - 1).expect("shards count from 1")).await
+    }
+
+    /// The shard that a namespace's jobs are in.
+    pub(crate) async fn job_shard(&self, namespace_id: NamespaceId) -> Result<Arc<Shard>, ServiceError> {
+        self.shard(namespace_id, "").await
     }
 
     /// The shard at this place, once it is there.
@@ -132,6 +138,7 @@ impl Keeper {
         runners.spawn(queues::run_transfer(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_timers(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_visibility(Arc::clone(&shard), self.peers.clone()));
+        runners.spawn(jobs::run_jobs(Arc::clone(&shard), self.peers.clone()));
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {
             closed = shard.committer.ended() => closed,

@@ -13,6 +13,7 @@ use super::cache::{HotExecutions, Slots};
 use super::committer::{CommitLoop, Committer, LEASE_AGE_MAX};
 use super::config::HistoryConfig;
 use super::identity::IdClock;
+use super::jobs::Jobs;
 use super::queues::Queues;
 use super::tally::Tally;
 use super::waiters::Waiters;
@@ -34,6 +35,7 @@ pub(crate) struct Shard {
     pub(crate) queues: Arc<Queues>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) tally: Arc<Tally>,
+    pub(crate) jobs: Jobs,
     pub(crate) segments: Segments,
     stop: watch::Sender<bool>,
 }
@@ -70,6 +72,7 @@ impl Shard {
         let queues = Arc::new(Queues::new(&acquired.shard, parts.config.queue_tasks_in_memory));
         let waiters = Arc::new(Waiters::default());
         let tally = Arc::new(Tally::new(parts.stores.executions.load_counts(id).await?));
+        let jobs = Jobs::new(parts.stores.executions.load_progress(id).await?);
         let (stop, stopped) = watch::channel(false);
         let commit_loop = CommitLoop {
             shard_id: id,
@@ -99,6 +102,7 @@ impl Shard {
             queues,
             waiters,
             tally,
+            jobs,
             segments: parts.segments.clone(),
             stop,
         };

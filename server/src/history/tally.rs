@@ -38,6 +38,16 @@ impl Tally {
         Some(of_namespace.clone())
     }
 
+    /// False: it has runs still.
+    pub(crate) fn forget(&self, namespace_id: NamespaceId) -> bool {
+        let mut counts = self.lock();
+        let is_empty = counts.get(&namespace_id).is_none_or(|counts| counts.iter().next().is_none());
+        if is_empty {
+            counts.remove(&namespace_id);
+        }
+        is_empty
+    }
+
     pub(crate) fn of(&self, namespace_id: NamespaceId) -> RunCounts {
         self.lock().get(&namespace_id).cloned().unwrap_or_default()
     }

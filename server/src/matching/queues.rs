@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use persistence::stores::shards::Claim;
 use persistence::stores::task_queues::TaskQueueStore;
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tokio::task::JoinSet;
+use workflow::NamespaceId;
 
 use super::config::MatchingConfig;
 use super::keeper::Keeper;
@@ -13,6 +15,9 @@ use super::partition::Partition;
 use super::task::QueueKey;
 use crate::env::Env;
 use crate::errors::ServiceError;
+
+/// Queues of a namespace that are read at once to be removed.
+const REMOVED_AT_ONCE: usize = 100;
 
 pub(super) struct Queues {
     env: Env,
@@ -64,6 +69,23 @@ impl Queues {
     /// The queue's partition, if it is loaded.
     pub(super) fn find(&self, key: &QueueKey) -> Option<Arc<Partition>> {
         self.loaded().partitions.get(key).filter(|partition| !partition.is_closed()).cloned()
+    }
+
+    /// Deletes all that is stored of a namespace's queues. The lease is taken from whoever has it, which closes the queue
+    /// at its next statement.
+    pub(super) async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
+        loop {
+            let queues = self.store.queues(namespace_id, REMOVED_AT_ONCE).await?;
+            if queues.is_empty() {
+                return Ok(());
+            }
+            for queue in queues {
+                let claim = Claim { owner: self.owner.clone(), nonce: self.env.new_uuid() };
+                let lease = self.store.lease(&queue, claim).await?;
+                self.store.delete(&queue, lease.range_id).await?;
+                self.store.forget_name(&queue).await?;
+            }
+        }
     }
 
     /// Every queue writes what waits to be written, and is closed.

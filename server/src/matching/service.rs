@@ -10,6 +10,7 @@ use proto::temporal::api::enums::v1::{DescribeTaskQueueMode, TaskQueueType};
 use proto::temporal::api::taskqueue::v1 as taskqueue;
 use proto::temporal::api::workflowservice::v1 as public;
 use tokio::time::Instant;
+use workflow::NamespaceId;
 
 use super::config::MatchingConfig;
 use super::describe;
@@ -65,6 +66,11 @@ impl Service {
         self.polls.stop();
         self.queries.stop();
         self.queues.stop().await;
+    }
+
+    /// Deletes the backlogs of all task queues that a namespace has. It is being removed: nobody polls or adds any more.
+    pub async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
+        self.queues.remove_namespace(namespace_id).await
     }
 
     /// Returns when the task is safe: a worker has it, or the backlog.

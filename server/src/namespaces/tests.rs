@@ -43,6 +43,22 @@ async fn a_missing_name_is_not_looked_up_again_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retired_namespace_gives_its_name_away_at_once() {
+    let (registry, _) = registry();
+    let before = registry.register(initial_record("orders", 3600, "here")).await.unwrap();
+    let retired = registry.retire(before.id).await.unwrap();
+    assert_eq!(retired.name, format!("orders-deleted-{}", &before.id.to_string()[..5]));
+    assert_eq!(retired.state, NamespaceState::Deleted);
+    assert_eq!(registry.retire(before.id).await.unwrap(), retired, "doing it again changes nothing");
+    assert_eq!(registry.by_name("orders").await, Err(not_found("orders")));
+    let after = registry.register(initial_record("orders", 3600, "here")).await.unwrap();
+    assert_ne!(after.id, before.id);
+    registry.remove(before.id).await.unwrap();
+    assert_eq!(registry.by_name(&retired.name).await, Err(not_found(&retired.name)));
+    assert_eq!(registry.by_name("orders").await.unwrap(), after);
+}
+
+#[tokio::test(start_paused = true)]
 async fn own_writes_are_seen_at_once() {
     let (registry, _) = registry();
     assert_eq!(registry.by_name("orders").await, Err(not_found("orders")));

@@ -8,6 +8,7 @@ use workflow::{NamespaceId, Timestamp};
 
 use super::bounds::Bounds;
 use super::order::{Ordering, Place, as_they_are, reached};
+use super::query::error::QueryError;
 use super::query::filter::Query;
 use super::query::{self};
 use super::reading::{Gathered, Reading};
@@ -76,6 +77,22 @@ impl Service {
             Among::Schedules => query::parse_for_schedules(text, custom),
         };
         parsed.map_err(|error| ServiceError::InvalidArgument(error.to_string()))
+    }
+
+    /// Whether a query can be read at all. What it means is found out when it is asked.
+    pub fn check_syntax(&self, text: &str, custom: &CustomAttributes) -> Result<(), ServiceError> {
+        match query::parse(text, custom) {
+            Err(error @ QueryError::Malformed { .. }) => {
+                Err(ServiceError::InvalidArgument(format!("invalid visibility query: {error}")))
+            }
+            Err(
+                QueryError::NotSupported(_)
+                | QueryError::InvalidExpression(_)
+                | QueryError::UnknownAttribute(_)
+                | QueryError::NotOfSchedules(_),
+            )
+            | Ok(_) => Ok(()),
+        }
     }
 
     pub(super) async fn reading<'a>(

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use persistence::stores::visibility::{Change, VisibilityStore};
 use tokio::task::JoinSet;
+use workflow::NamespaceId;
 
 use super::writer::Writer;
 use crate::cluster::peers::Peers;
@@ -46,6 +47,11 @@ impl Service {
     /// Returns at the next moment at which shards tell of their changes.
     pub async fn next_round(&self) {
         self.writer.next_round().await;
+    }
+
+    /// Forgets all runs of a namespace, which are deleted.
+    pub async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
+        Ok(self.store.remove_namespace(namespace_id).await?)
     }
 
     /// Returns once lists know of the changes. Doing it again changes nothing.

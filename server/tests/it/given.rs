@@ -29,7 +29,13 @@ pub(crate) async fn a_node() -> Given {
 
 /// A node on what an earlier one left behind.
 pub(crate) async fn a_node_in(directory: TempDir) -> Given {
-    let node = Node::start(config(&directory), Env::system()).await.expect("the node starts");
+    let config = config(&directory);
+    a_node_with(directory, config).await
+}
+
+/// The same, on other terms.
+pub(crate) async fn a_node_with(directory: TempDir, config: Config) -> Given {
+    let node = Node::start(config, Env::system()).await.expect("the node starts");
     let channel = connect(&node).await;
     Given { node, channel, directory }
 }

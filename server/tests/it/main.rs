@@ -24,5 +24,8 @@ mod pause;
 mod search_attributes;
 mod http_api;
 mod schedules;
+mod operator;
+mod batches;
+mod namespace_removal;
 mod simulation;
 mod updates;

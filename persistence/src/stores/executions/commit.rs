@@ -15,6 +15,7 @@ use workflow::{
     TransferTask, Update, VisibilityTask,
 };
 
+use super::jobs::{JobWrite, put_jobs};
 use super::keys::{self, ItemKind, RowKind};
 use super::{QueuedTask, QueuedTimer, RunCounts, TimerKey};
 use crate::engine::{Batch, Condition, KeyRange, Row};
@@ -41,8 +42,11 @@ pub struct ShardCommit {
     pub transfer: Vec<QueuedTask<TransferTask>>,
     /// Ascending by task id.
     pub visibility: Vec<QueuedTask<VisibilityTask>>,
+    pub jobs: Vec<JobWrite>,
     /// Of namespaces whose runs changed their status, as they are after this commit.
     pub counts: Vec<(NamespaceId, RunCounts)>,
+    /// Namespaces that have no runs in the shard any more, and will have none.
+    pub left_namespaces: Vec<NamespaceId>,
     pub timers: Vec<QueuedTimer>,
     /// Single timers that are done, out of the order in which they are range-deleted.
     pub fired_timers: Vec<TimerKey>,
@@ -104,8 +108,9 @@ impl ShardCommit {
     /// There is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let changes_nothing = self.runs.is_empty() && self.current.is_empty() && self.schedules.is_empty();
-        changes_nothing && self.deleted_runs.is_empty() && self.shard_record.is_none()
+        let changes_no_run = self.runs.is_empty() && self.current.is_empty() && self.deleted_runs.is_empty();
+        let changes_no_other = self.schedules.is_empty() && self.jobs.is_empty() && self.left_namespaces.is_empty();
+        changes_no_run && changes_no_other && self.shard_record.is_none()
     }
 
     /// Changes nothing yet.
@@ -121,7 +126,9 @@ impl ShardCommit {
             deleted_runs: Vec::new(),
             transfer: Vec::new(),
             visibility: Vec::new(),
+            jobs: Vec::new(),
             counts: Vec::new(),
+            left_namespaces: Vec::new(),
             timers: Vec::new(),
             fired_timers: Vec::new(),
             shard_record: None,
@@ -149,7 +156,11 @@ impl ShardCommit {
             let tasks = tasks.iter().map(rows::tasks::encode_visibility).collect();
             rows::to_value(&record::VisibilityTasks { tasks })
         });
+        put_jobs(&mut batch, &self.jobs);
         batch.puts.extend(self.counts.iter().map(counts_row));
+        let is_counted = |left: &&NamespaceId| self.counts.iter().any(|(counted, _)| counted == *left);
+        let uncounted = self.left_namespaces.iter().filter(|left| !is_counted(left));
+        batch.deletes.extend(uncounted.map(|left| keys::counts(*left)));
         batch.puts.extend(self.timers.iter().map(timer_row));
         batch.deletes.extend(self.fired_timers.iter().copied().map(keys::timer));
         let completed = [

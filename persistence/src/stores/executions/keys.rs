@@ -24,6 +24,8 @@ pub enum RowKind {
     Counts = 6,
     /// A schedule; its id stands in the place of a workflow's.
     Schedule = 7,
+    /// A job of the shard, or how far it is; its id stands in the place of a workflow's.
+    Job = 8,
 }
 
 /// What a row of a run is: its `sort_key`. The numbers are stored.
@@ -42,6 +44,13 @@ pub enum ItemKind {
     Update = 9,
     /// The memo and the search attributes, if there are any.
     Properties = 10,
+}
+
+/// What a row of a job is: its `sort_key`. The numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobPart {
+    Progress = 0,
+    Job = 1,
 }
 
 impl ItemKind {
@@ -106,6 +115,22 @@ pub(super) fn schedules(namespace_id: NamespaceId) -> KeyRange {
 
 pub(super) fn all_counts() -> KeyRange {
     KeyRange::prefix(vec![Value::Int(RowKind::Counts as i32)])
+}
+
+/// The rows of a job: as it was asked for, and how far it is.
+pub(super) fn job(namespace_id: NamespaceId, job_id: &Arc<str>, part: JobPart) -> Vec<Value> {
+    let mut key = workflow(RowKind::Job, namespace_id, job_id);
+    key.extend([Value::Uuid(Uuid::nil()), Value::Bigint(part as i64), Value::Bigint(0)]);
+    key
+}
+
+pub(super) fn all_jobs() -> KeyRange {
+    KeyRange::prefix(vec![Value::Int(RowKind::Job as i32)])
+}
+
+/// All runs of a namespace.
+pub(super) fn runs(namespace_id: NamespaceId) -> KeyRange {
+    KeyRange::prefix(vec![Value::Int(RowKind::Run as i32), Value::Uuid(namespace_id.0)])
 }
 
 pub(super) fn timer(key: TimerKey) -> Vec<Value> {

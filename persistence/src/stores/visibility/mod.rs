@@ -178,6 +178,21 @@ impl VisibilityStore {
         self.engine.write(batch).await.map(|_| ())
     }
 
+    /// Forgets all that a namespace has. Whatever is on its way into it must have arrived.
+    ///
+    /// # Errors
+    /// If the store cannot be written; some of it may have gone.
+    pub async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), StoreError> {
+        for segment in self.segments(namespace_id).await? {
+            let mut batch = Batch::new(keys::partition(namespace_id, segment.id));
+            batch.range_deletes.push(KeyRange::all());
+            self.engine.write(batch).await?;
+        }
+        let mut directory = Batch::new(keys::partition(namespace_id, keys::DIRECTORY));
+        directory.range_deletes.push(keys::segments());
+        self.engine.write(directory).await.map(|_| ())
+    }
+
     /// A page of a segment's rows.
     ///
     /// # Errors

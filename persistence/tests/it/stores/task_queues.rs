@@ -115,3 +115,19 @@ async fn user_data_changes_only_from_the_version_that_was_read() {
         assert_eq!(store.user_data(namespace_id, "other").await.unwrap(), None);
     }
 }
+
+#[tokio::test]
+async fn queues_that_were_leased_are_found_until_they_are_forgotten() {
+    for bench in benches() {
+        let (store, namespace_id) = (&bench.stores.task_queues, queue("a").namespace_id);
+        for name in ["a", "b", "a"] {
+            store.lease(&queue(name), claim("one")).await.unwrap();
+        }
+        store.load(&queue("only looked at")).await.unwrap();
+        assert_eq!(store.queues(namespace_id, 10).await.unwrap(), [queue("a"), queue("b")]);
+        assert_eq!(store.queues(namespace_id, 1).await.unwrap(), [queue("a")]);
+        store.forget_name(&queue("a")).await.unwrap();
+        assert_eq!(store.queues(namespace_id, 10).await.unwrap(), [queue("b")]);
+        assert_eq!(store.queues(NamespaceId(Uuid::from_u128(2)), 10).await.unwrap(), []);
+    }
+}

@@ -58,7 +58,7 @@ fn info(namespace: &Namespace) -> NamespaceInfo {
         id: namespace.id.to_string(),
         capabilities: Some(capabilities),
         limits: Some(limits),
-        supports_schedules: false,
+        supports_schedules: true,
     }
 }
 

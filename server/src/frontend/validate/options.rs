@@ -20,6 +20,11 @@ pub(crate) fn update(request: &public::UpdateWorkflowExecutionOptionsRequest) ->
     let mask = request.update_mask.as_ref().ok_or_else(|| invalid("UpdateMask is required"))?;
     let options = request.workflow_execution_options.as_ref();
     let options = options.ok_or_else(|| invalid("WorkflowExecutionOptions is required"))?;
+    masked(options, mask)
+}
+
+/// Options, and which of them are meant.
+pub(crate) fn masked(options: &WorkflowExecutionOptions, mask: &FieldMask) -> Result<(), ServiceError> {
     let known = |path| known(path).map_err(|reason| invalid(format!("error parsing UpdateMask: {reason}")));
     mask.paths.iter().try_for_each(|path| known(path))?;
     built(options, mask)

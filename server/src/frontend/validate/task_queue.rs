@@ -48,6 +48,14 @@ pub(crate) fn check_chosen_by_user(queue: Option<&mut TaskQueue>) -> Result<(), 
     Ok(())
 }
 
+/// The name of a queue that something leads to.
+pub(crate) fn named(queue: &str) -> Result<(), ServiceError> {
+    if queue.is_empty() {
+        return Err(invalid("taskQueue is not set"));
+    }
+    name(queue, Naming::Queue)
+}
+
 fn name(name: &str, naming: Naming) -> Result<(), ServiceError> {
     if name.len() > ID_BYTES_MAX {
         return Err(invalid("taskQueue length exceeds limit"));

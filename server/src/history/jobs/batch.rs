@@ -1,0 +1,196 @@
+//! A batch operation: one operation on each of many runs, page by page. A page that is done is noted; one that broke off is
+//! done again, and each run tells by the request's id that it had it before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use persistence::stores::executions::JobKey;
+use proto::everrow::record;
+use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::enums::v1::BatchOperationState;
+use proto::temporal::api::workflowservice::v1::StartBatchOperationRequest;
+use proto::temporal::api::workflowservice::v1::start_batch_operation_request::Operation;
+use tracing::{debug, info};
+
+use super::close;
+use super::operation::Operations;
+use super::pace::Pace;
+use crate::cluster::peers::{Among, ListRequest, Peers};
+use crate::errors::ServiceError;
+use crate::history::queues::backoff;
+use crate::history::shard::Shard;
+use crate::namespaces::Namespace;
+
+/// Runs of one page: so many may be done twice after a crash.
+const PAGE: usize = 100;
+/// Operations under way at once.
+const AT_ONCE: usize = 5;
+/// How often an operation is tried that may succeed the next time.
+const TRIES_MAX: u32 = 50;
+/// One operation may take so long.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(30);
+/// What is done to open runs only.
+const OPEN: &str = "ExecutionStatus='Running' OR ExecutionStatus='Paused'";
+
+pub(super) async fn run(
+    shard: &Arc<Shard>,
+    peers: &Peers,
+    key: &JobKey,
+    request: StartBatchOperationRequest,
+) -> Result<(), ServiceError> {
+    let Some(mut progress) = shard.jobs.find(key) else { return Ok(()) };
+    let namespace = shard.namespaces.by_id(key.namespace_id).await?;
+    let pace = Pace::new(request.max_operations_per_second, shard.config.batch_operations_per_second);
+    let batch = Batch { shard, peers, namespace: &namespace, query: query(&request), request: &request };
+    if progress.n_total.is_none() {
+        let n_total = batch.count().await?;
+        if !shard.advance_job(key, |progress| progress.n_total = Some(n_total)).await? {
+            return Ok(());
+        }
+    }
+    loop {
+        let page = batch.page(&progress.place).await?;
+        let n_complete = batch.perform(&page.executions, &pace).await;
+        let n_failed = page.executions.len() - n_complete;
+        let is_last = page.next.is_empty();
+        let times = (shard.env.now(), shard.forget_job_at(key).await?);
+        let change = |progress: &mut record::JobProgress| {
+            progress.n_complete += n_complete as i64;
+            progress.n_failed += n_failed as i64;
+            progress.place = page.next;
+            if is_last {
+                progress.n_total = Some(progress.n_complete + progress.n_failed);
+                close(progress, BatchOperationState::Completed, times);
+            }
+        };
+        let goes_on = shard.advance_job(key, change).await? && !is_last;
+        match shard.jobs.find(key) {
+            Some(now) if goes_on => progress = now,
+            ended => {
+                let (n_complete, n_failed) = ended.map(|ended| (ended.n_complete, ended.n_failed)).unwrap_or_default();
+                info!(job = %key.job_id, n_complete, n_failed, "a batch is over");
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The query with what the operation itself adds to it. Empty if runs are named one by one.
+fn query(request: &StartBatchOperationRequest) -> String {
+    let query = &request.visibility_query;
+    if query.is_empty() {
+        return String::new();
+    }
+    match request.operation {
+        Some(Operation::DeletionOperation(_) | Operation::ResetOperation(_)) => query.clone(),
+        Some(
+            Operation::TerminationOperation(_)
+            | Operation::SignalOperation(_)
+            | Operation::CancellationOperation(_)
+            | Operation::UpdateWorkflowOptionsOperation(_)
+            | Operation::UnpauseActivitiesOperation(_)
+            | Operation::ResetActivitiesOperation(_)
+            | Operation::UpdateActivityOptionsOperation(_)
+            | Operation::CancelActivitiesOperation(_)
+            | Operation::TerminateActivitiesOperation(_)
+            | Operation::DeleteActivitiesOperation(_),
+        )
+        | None => format!("({query}) AND ({OPEN})"),
+    }
+}
+
+struct Batch<'a> {
+    shard: &'a Arc<Shard>,
+    peers: &'a Peers,
+    namespace: &'a Namespace,
+    query: String,
+    request: &'a StartBatchOperationRequest,
+}
+
+/// Some of the runs, and the place of those behind them; empty if there are none.
+struct Page {
+    executions: Vec<WorkflowExecution>,
+    next: Bytes,
+}
+
+impl Batch<'_> {
+    async fn count(&self) -> Result<i64, ServiceError> {
+        if self.query.is_empty() {
+            return Ok(i64::try_from(named(self.request).count()).unwrap_or(i64::MAX));
+        }
+        let visibility = self.peers.visibility()?;
+        let custom = &self.namespace.custom_attributes;
+        Ok(visibility.count(self.namespace.id, custom, Among::Runs, &self.query).await?.count)
+    }
+
+    async fn page(&self, place: &Bytes) -> Result<Page, ServiceError> {
+        if self.query.is_empty() {
+            return Ok(page_of_named(self.request, place));
+        }
+        let request = ListRequest {
+            namespace_id: self.namespace.id,
+            among: Among::Runs,
+            custom: self.namespace.custom_attributes.clone(),
+            query: self.query.clone(),
+            page_size: PAGE,
+            token: place.clone(),
+        };
+        let page = self.peers.visibility()?.list(request).await?;
+        let executions = page.executions.into_iter().filter_map(|listed| listed.execution).collect();
+        Ok(Page { executions, next: page.next_page_token })
+    }
+
+    /// How many of the operations succeeded.
+    async fn perform(&self, executions: &[WorkflowExecution], pace: &Pace) -> usize {
+        let operations = futures_util::stream::iter(executions.to_vec())
+            .map(|execution| self.perform_one(execution, pace))
+            .buffer_unordered(AT_ONCE);
+        operations.filter(|succeeded| std::future::ready(*succeeded)).count().await
+    }
+
+    async fn perform_one(&self, execution: WorkflowExecution, pace: &Pace) -> bool {
+        let operations = Operations {
+            peers: self.peers,
+            namespace: self.namespace,
+            request: self.request,
+            now: self.shard.env.now(),
+        };
+        for n_tries in 1..=TRIES_MAX {
+            pace.turn().await;
+            // Boxed: the services' own futures are large.
+            let performed = tokio::time::timeout(OPERATION_TIMEOUT, Box::pin(operations.perform(&execution))).await;
+            let error = match performed {
+                // The run is over, or gone: there is nothing left to do to it.
+                Ok(Ok(()) | Err(ServiceError::NotFound(_))) => return true,
+                Ok(Err(error)) => error,
+                Err(_) => ServiceError::DeadlineExceeded("the operation took too long".into()),
+            };
+            if !error.is_transient() {
+                debug!(workflow_id = execution.workflow_id, %error, "an operation of a batch failed");
+                return false;
+            }
+            tokio::time::sleep(self.shard.env.jittered(backoff(n_tries))).await;
+        }
+        false
+    }
+}
+
+/// Runs that are named one by one.
+#[expect(deprecated, reason = "older clients name them in the older way")]
+fn named(request: &StartBatchOperationRequest) -> impl Iterator<Item = WorkflowExecution> + '_ {
+    let newer = request.target_executions.iter();
+    let newer = newer
+        .map(|target| WorkflowExecution { workflow_id: target.business_id.clone(), run_id: target.run_id.clone() });
+    request.executions.iter().cloned().chain(newer)
+}
+
+/// The place is the number of those that come before it.
+fn page_of_named(request: &StartBatchOperationRequest, place: &Bytes) -> Page {
+    let first = std::str::from_utf8(place).ok().and_then(|place| place.parse::<usize>().ok()).unwrap_or(0);
+    let executions: Vec<_> = named(request).skip(first).take(PAGE).collect();
+    let end = first + executions.len();
+    let next = if named(request).nth(end).is_some() { Bytes::from(end.to_string()) } else { Bytes::new() };
+    Page { executions, next }
+}

@@ -1,0 +1,163 @@
+//! Jobs: what a shard does in the background because somebody asked for it: batch operations, and the removal of a
+//! namespace. What was asked for, and how far it is, are rows of the shard, so the next owner goes on where the last one was.
+//!
+//! All jobs of a namespace are in one shard, which therefore knows how many run. See docs/decisions/batches.md.
+
+mod runner;
+mod batch;
+mod pace;
+mod operation;
+mod reset_point;
+mod removal;
+mod service;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use persistence::stores::executions::{JobKey, JobWrite};
+use proto::everrow::record;
+use proto::temporal::api::enums::v1::BatchOperationState;
+use tokio::sync::Notify;
+use workflow::Timestamp;
+
+use super::committer::{Permit, Submission};
+use super::shard::Shard;
+use super::transact::TransactError;
+use crate::errors::ServiceError;
+
+pub(crate) use self::runner::run_jobs;
+
+/// The shard's jobs, also those that ended and are not forgotten yet.
+pub(crate) struct Jobs {
+    progress: Mutex<BTreeMap<JobKey, record::JobProgress>>,
+    /// The last change that was submitted; set under the lock.
+    submitted: AtomicU64,
+    wake: Notify,
+}
+
+/// A change of a job that was decided upon.
+pub(super) enum Decided {
+    /// The job is new.
+    Start(Arc<record::Job>, record::JobProgress),
+    Become(record::JobProgress),
+    Forget,
+    Nothing,
+}
+
+impl Jobs {
+    pub(crate) fn new(progress: BTreeMap<JobKey, record::JobProgress>) -> Self {
+        Self { progress: Mutex::new(progress), submitted: AtomicU64::new(0), wake: Notify::new() }
+    }
+
+    pub(super) fn find(&self, key: &JobKey) -> Option<record::JobProgress> {
+        self.lock().get(key).cloned()
+    }
+
+    /// Those for which this holds.
+    pub(super) fn select(
+        &self,
+        mut wanted: impl FnMut(&JobKey, &record::JobProgress) -> bool,
+    ) -> Vec<(JobKey, record::JobProgress)> {
+        let jobs = self.lock();
+        let selected = jobs.iter().filter(|(key, progress)| wanted(key, progress));
+        selected.map(|(key, progress)| (key.clone(), progress.clone())).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobKey, record::JobProgress>> {
+        self.progress.lock().expect("nobody panics while holding it")
+    }
+}
+
+impl Shard {
+    /// Changes a job as `decide` says, which sees all jobs of the shard as they are, and returns once it is durable.
+    pub(super) async fn change_job(
+        &self,
+        key: &JobKey,
+        decide: impl FnOnce(&BTreeMap<JobKey, record::JobProgress>) -> Result<Decided, ServiceError>,
+    ) -> Result<(), ServiceError> {
+        let permit = self.committer.reserve().await.map_err(TransactError::from)?;
+        let decided = {
+            let mut jobs = self.jobs.lock();
+            decide(&jobs).map(|decided| self.submit_job(permit, &mut jobs, key, decided))
+        };
+        match decided {
+            Ok(Some(submitted)) => self.committer.durable(submitted).await.map_err(TransactError::from)?,
+            Ok(None) => return Ok(()),
+            Err(refusal) => {
+                self.confirm_jobs().await?;
+                return Err(refusal);
+            }
+        }
+        self.jobs.wake.notify_one();
+        Ok(())
+    }
+
+    /// Under the lock of all jobs, so that the rows change in the order in which memory does.
+    fn submit_job(
+        &self,
+        permit: Permit<'_>,
+        jobs: &mut BTreeMap<JobKey, record::JobProgress>,
+        key: &JobKey,
+        decided: Decided,
+    ) -> Option<u64> {
+        let (job, progress) = match decided {
+            Decided::Start(job, progress) => (Some(job), Some(progress)),
+            Decided::Become(progress) => (None, Some(progress)),
+            Decided::Forget => (None, None),
+            Decided::Nothing => return None,
+        };
+        match &progress {
+            Some(progress) => jobs.insert(key.clone(), progress.clone()),
+            None => jobs.remove(key),
+        };
+        let write = JobWrite { key: key.clone(), job, progress };
+        let submitted = self.committer.submit(permit, Submission { job: Some(write), ..Submission::default() });
+        self.jobs.submitted.store(submitted, Ordering::Release);
+        Some(submitted)
+    }
+
+    /// Returns once what memory says of jobs is durable, and the shard is still ours: then it may be told.
+    pub(super) async fn confirm_jobs(&self) -> Result<(), ServiceError> {
+        let submitted = self.jobs.submitted.load(Ordering::Acquire);
+        self.committer.confirmed_lately(submitted).await.map_err(TransactError::from)?;
+        Ok(())
+    }
+
+    /// Notes how far a job is, unless it was ended meanwhile. False: it was.
+    pub(super) async fn advance_job(
+        &self,
+        key: &JobKey,
+        change: impl FnOnce(&mut record::JobProgress),
+    ) -> Result<bool, ServiceError> {
+        let mut is_open_still = false;
+        let decide = |jobs: &BTreeMap<JobKey, record::JobProgress>| {
+            let Some(progress) = jobs.get(key).filter(|progress| is_open(progress)) else {
+                return Ok(Decided::Nothing);
+            };
+            is_open_still = true;
+            let mut progress = progress.clone();
+            change(&mut progress);
+            Ok(Decided::Become(progress))
+        };
+        self.change_job(key, decide).await?;
+        Ok(is_open_still)
+    }
+
+    /// When a job that ends now is forgotten: as a run would be.
+    pub(super) async fn forget_job_at(&self, key: &JobKey) -> Result<Timestamp, ServiceError> {
+        Ok(self.env.now() + self.namespaces.retention(key.namespace_id).await?)
+    }
+}
+
+pub(super) fn is_open(progress: &record::JobProgress) -> bool {
+    progress.state() == BatchOperationState::Running
+}
+
+/// The job is over.
+pub(super) fn close(progress: &mut record::JobProgress, state: BatchOperationState, at: (Timestamp, Timestamp)) {
+    let (now, forget_at) = at;
+    progress.set_state(state);
+    progress.closed_at = Some(now.0);
+    progress.forget_at = Some(forget_at.0);
+}
