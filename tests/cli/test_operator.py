@@ -18,6 +18,8 @@ async def test_the_cluster_is_healthy_and_described(cli: Cli) -> None:
     assert await cli.text("operator", "cluster", "health") == "SERVING\n"
     described = await cli.json("operator", "cluster", "describe")
     assert described["clusterName"] and described["historyShardCount"] and described["persistenceStore"]
+    [listed] = await cli.json("operator", "cluster", "list")
+    assert (listed["clusterName"], listed["clusterId"]) == (described["clusterName"], described["clusterId"])
     system = await cli.json("operator", "cluster", "system")
     assert system["serverVersion"] == described["serverVersion"]
     assert system["capabilities"]["upsertMemo"] and system["capabilities"]["eagerWorkflowStart"]
@@ -41,6 +43,38 @@ async def test_a_namespace_is_created_described_and_updated(cli: Cli) -> None:
     listed = await cli.json("operator", "namespace", "list")
     assert name in [one["namespaceInfo"]["name"] for one in listed]
     assert "not found" in await cli.into("nowhere").refused("operator", "namespace", "describe")
+
+
+async def test_a_namespace_is_deleted_with_what_is_in_it(cli: Cli, task_queue: str) -> None:
+    name = new_name("namespace")
+    namespace = cli.into(name)
+    await namespace.text("operator", "namespace", "create")
+    await namespace.until("operator", "namespace", "describe", of=lambda described: described["namespaceInfo"]["name"] == name)
+    await namespace.text("workflow", "start", "--type", "Ledger", "-t", task_queue, "-w", new_name("ledger"), "-i", "1")
+    deleted = await namespace.text("operator", "namespace", "delete", "--yes")
+    assert deleted.endswith(f"Namespace {name} has been deleted.\n")
+    assert f"Namespace {name} is not found" in await namespace.refused("operator", "namespace", "describe")
+    await namespace.text("operator", "namespace", "create")
+
+
+async def test_an_endpoint_is_created_changed_and_deleted(cli: Cli, task_queue: str) -> None:
+    name = new_name("endpoint")
+    endpoint = ["operator", "nexus", "endpoint"]
+    target = ["--target-namespace", "default", "--target-task-queue", task_queue]
+    created = await cli.text(*endpoint, "create", "--name", name, *target, "--description", "first")
+    assert created == f"Endpoint {name} successfully created.\n"
+    assert "already" in await cli.refused(*endpoint, "create", "--name", name, *target)
+    got = await cli.json(*endpoint, "get", "--name", name)
+    assert got["spec"]["target"] == {"worker": {"namespace": "default", "taskQueue": task_queue}}
+    assert got["urlPrefix"] == f"/nexus/endpoints/{got['id']}/services"
+    updated = await cli.text(*endpoint, "update", "--name", name, "--target-url", "http://localhost:1234/")
+    assert updated == f"Endpoint {name} successfully updated.\n"
+    listed = await cli.json(*endpoint, "list")
+    [listed] = [one for one in listed if one["spec"]["name"] == name]
+    assert (listed["version"], listed["spec"]["target"]) == ("2", {"external": {"url": "http://localhost:1234/"}})
+    deleted = await cli.text(*endpoint, "delete", "--name", name)
+    assert deleted == f"Endpoint {name} successfully deleted (ID {got['id']}).\n"
+    assert "endpoint not found" in await cli.refused(*endpoint, "get", "--name", name)
 
 
 async def test_search_attributes_are_created_listed_and_removed(cli: Cli) -> None:

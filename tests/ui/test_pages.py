@@ -6,6 +6,8 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
+from temporalio.api.batch.v1 import BatchOperationTermination
+from temporalio.api.workflowservice.v1 import StartBatchOperationRequest
 from temporalio.client import (
     Client,
     Schedule,
@@ -16,6 +18,7 @@ from temporalio.client import (
 )
 
 from ledger import Doubling, Ledger, new_worker
+from server_process import NAMESPACE
 from ui import Ui
 from waiting import eventually
 
@@ -121,9 +124,26 @@ async def test_a_schedule_is_listed_and_shown(ui: Ui, client: Client, task_queue
     nothing_refused(ui)
 
 
+async def test_a_batch_is_listed(ui: Ui, client: Client, task_queue: str) -> None:
+    await open_ledger(client, task_queue)
+    await listed(client, task_queue, 1)
+    job_id = str(uuid.uuid4())
+    await client.workflow_service.start_batch_operation(
+        StartBatchOperationRequest(
+            namespace=NAMESPACE,
+            visibility_query=f"TaskQueue = '{task_queue}'",
+            job_id=job_id,
+            reason="spring cleaning",
+            termination_operation=BatchOperationTermination(),
+        )
+    )
+    await ui.open("/namespaces/default/batch-operations", job_id)
+    await ui.open(f"/namespaces/default/batch-operations/{job_id}", job_id, "spring cleaning")
+    nothing_refused(ui)
+
+
 async def test_pages_of_what_is_not_built_come_up(ui: Ui) -> None:
     for path, title in (
-        ("/namespaces/default/batch-operations", "Batch Operations"),
         ("/namespaces/default/workers", "Workers"),
         ("/namespaces/default/archival", "Archive"),
     ):
