@@ -82,8 +82,12 @@ impl Service {
     /// Whether a query can be read at all. What it means is found out when it is asked.
     pub fn check_syntax(&self, text: &str, custom: &CustomAttributes) -> Result<(), ServiceError> {
         match query::parse(text, custom) {
-            Err(error @ QueryError::Malformed { .. }) => {
-                Err(ServiceError::InvalidArgument(format!("invalid visibility query: {error}")))
+            Err(QueryError::Malformed { what, position, near }) => {
+                let near = if near.is_empty() { String::new() } else { format!(" near '{near}'") };
+                // The reference reads it without the bracket that it puts around the queries of lists.
+                let position = position - 1;
+                let message = format!("invalid visibility query: {what} at position {position}{near}");
+                Err(ServiceError::InvalidArgument(message))
             }
             Err(
                 QueryError::NotSupported(_)
