@@ -129,8 +129,10 @@ fn shown_json(json: &Json) -> String {
         Json::String(text) => text.clone(),
         Json::Array(items) => format!("[{}]", items.iter().map(shown_json).collect::<Vec<_>>().join(" ")),
         Json::Object(fields) => {
-            let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name}:{}", shown_json(value))).collect();
-            format!("map[{}]", fields.join(" "))
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let shown: Vec<_> = fields.iter().map(|(name, value)| format!("{name}:{}", shown_json(value))).collect();
+            format!("map[{}]", shown.join(" "))
         }
     }
 }
