@@ -52,6 +52,26 @@ async fn until_gone(given: &Given, name: &str) {
     tokio::time::timeout(PATIENCE, gone).await.expect("the namespace goes");
 }
 
+/// Lists hear of runs a moment later, and must have something to lose.
+async fn until_listed(given: &Given, n_runs: usize) {
+    let listed = async {
+        let request = public::ListWorkflowExecutionsRequest { namespace: DOOMED.into(), ..Default::default() };
+        while given
+            .client()
+            .list_workflow_executions(request.clone())
+            .await
+            .expect("a list")
+            .into_inner()
+            .executions
+            .len()
+            < n_runs
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, listed).await.expect("the runs are listed");
+}
+
 /// Runs of all kinds: open, closed, with tasks that nobody polls, with a timer that is far away.
 async fn fill(given: &Given) -> Vec<Uuid> {
     let mut runs = Vec::new();
@@ -138,6 +158,7 @@ async fn nothing_is_left_of_a_deleted_namespace_though_the_node_stops_meanwhile(
     given.client().register_namespace(register(DOOMED)).await.expect("it is registered");
     let namespace = id_of(&given, DOOMED).await;
     let runs = fill(&given).await;
+    until_listed(&given, N_RUNS).await;
     let directory = given.stop().await;
     let store = Store::open(&directory);
     let segments = store.segments(namespace).await;
