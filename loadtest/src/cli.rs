@@ -58,7 +58,7 @@ struct Arguments {
     /// Spread them over so many task queues in each namespace.
     #[arg(long, default_value_t = 1)]
     task_queues: usize,
-    /// Pollers of each kind for each task queue. [default: half of what is under way at once, 8 to 256]
+    /// Pollers of each kind for each task queue. [default: half of what is under way at once, 8 to 512]
     #[arg(long)]
     pollers: Option<usize>,
     /// Connections for calls, and as many for polls.
@@ -82,7 +82,7 @@ struct Arguments {
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 /// A poller is busy until its task is durably started: too few of them, and they are what is measured.
 fn pollers_for(load: &Load) -> usize {
-    (load.at_once() / 2).clamp(8, 256)
+    (load.at_once() / 2).clamp(8, 512)
 }
 
 /// What is kept of each workflow until it is checked is small, and still bounded.

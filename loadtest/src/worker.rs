@@ -90,15 +90,11 @@ impl Worker {
         let send = |mut service: Service, request| async move { service.poll_workflow_task_queue(request).await };
         loop {
             self.wait_for_gate().await;
-            let Ok(permit) = Arc::clone(&self.answering).acquire_owned().await else { return };
             // What fails for good is asked for again as well: a worker outlives its server.
             let Ok(task) = self.client.call_within(POLL_TIMEOUT, &request, send).await else { continue };
             if !task.task_token.is_empty() {
                 let worker = self.clone();
-                tokio::spawn(async move {
-                    worker.answer_workflow_tasks(task).await;
-                    drop(permit);
-                });
+                self.answer(async move { worker.answer_workflow_tasks(task).await }).await;
             }
         }
     }
@@ -113,16 +109,21 @@ impl Worker {
         let send = |mut service: Service, request| async move { service.poll_activity_task_queue(request).await };
         loop {
             self.wait_for_gate().await;
-            let Ok(permit) = Arc::clone(&self.answering).acquire_owned().await else { return };
             let Ok(task) = self.client.call_within(POLL_TIMEOUT, &request, send).await else { continue };
             if !task.task_token.is_empty() {
                 let worker = self.clone();
-                tokio::spawn(async move {
-                    worker.answer_activity_task(task).await;
-                    drop(permit);
-                });
+                self.answer(async move { worker.answer_activity_task(task).await }).await;
             }
         }
+    }
+
+    /// Lets the poller ask for its next task meanwhile, but for those who must wait because too many are being answered.
+    async fn answer(&self, answering: impl Future<Output = ()> + Send + 'static) {
+        let Ok(permit) = Arc::clone(&self.answering).acquire_owned().await else { return };
+        tokio::spawn(async move {
+            answering.await;
+            drop(permit);
+        });
     }
 
     async fn answer_activity_task(&self, task: api::PollActivityTaskQueueResponse) {
