@@ -1,7 +1,7 @@
 //! The service of the HTTP port: takes a request apart, calls gRPC in this process, and answers.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -44,19 +44,32 @@ const CLIENT_NAME: &str = "temporal-server-http";
 
 #[derive(Clone)]
 pub(crate) struct Gateway {
-    pool: DescriptorPool,
-    routes: Arc<RouteTable>,
+    api: Arc<LazyLock<Api>>,
     grpc: Routes,
 }
 
+/// The API as its descriptors tell it.
+struct Api {
+    pool: DescriptorPool,
+    routes: RouteTable,
+}
+
+impl Api {
+    fn read() -> Self {
+        let pool = DescriptorPool::decode(proto::DESCRIPTORS).expect("our own descriptors are complete");
+        Self { routes: RouteTable::new(&pool), pool }
+    }
+}
+
 impl Gateway {
+    /// Descriptors are read when the first request comes: they take more memory than all the rest of an idle server, and
+    /// most never see one.
+    ///
     /// # Panics
     ///
-    /// If our own descriptors cannot be read, which a test rules out.
+    /// Not this, but the first request, if our own descriptors cannot be read, which a test rules out.
     pub(crate) fn new(grpc: Routes) -> Self {
-        let pool = DescriptorPool::decode(proto::DESCRIPTORS).expect("our own descriptors are complete");
-        let routes = Arc::new(RouteTable::new(&pool));
-        Self { pool, routes, grpc }
+        Self { api: Arc::new(LazyLock::new(Api::read)), grpc }
     }
 
     async fn answer(self, request: Request<Body>) -> HttpResponse {
@@ -66,13 +79,13 @@ impl Gateway {
             let unknown = || ServiceError::Internal("the answer has a part of an unknown type".into()).for_client();
             answer::success(&message, outbound).ok_or_else(|| unknown().into())
         });
-        answered.unwrap_or_else(|status| answer::failure(&status, &self.pool, outbound))
+        answered.unwrap_or_else(|status| answer::failure(&status, &self.api.pool, outbound))
     }
 
     async fn call(&self, parts: &Parts, body: Body, payloads: Payloads) -> Result<DynamicMessage, Status> {
         let metadata = metadata(&parts.headers);
         let timeout = patience(&metadata)?;
-        let found = self.routes.find(&parts.method, parts.uri.path()).map_err(|not_found| match not_found {
+        let found = self.api.routes.find(&parts.method, parts.uri.path()).map_err(|not_found| match not_found {
             NotFound::Path => errors::no_such_path(),
             NotFound::Verb => ServiceError::Unimplemented("Method Not Allowed".into()).into(),
         })?;
