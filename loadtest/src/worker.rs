@@ -93,8 +93,12 @@ impl Worker {
             // What fails for good is asked for again as well: a worker outlives its server.
             let Ok(task) = self.client.call_within(POLL_TIMEOUT, &request, send).await else { continue };
             if !task.task_token.is_empty() {
+                let Ok(permit) = Arc::clone(&self.answering).acquire_owned().await else { return };
                 let worker = self.clone();
-                self.answer(async move { worker.answer_workflow_tasks(task).await }).await;
+                tokio::spawn(async move {
+                    worker.answer_workflow_tasks(task).await;
+                    drop(permit);
+                });
             }
         }
     }
@@ -111,19 +115,14 @@ impl Worker {
             self.wait_for_gate().await;
             let Ok(task) = self.client.call_within(POLL_TIMEOUT, &request, send).await else { continue };
             if !task.task_token.is_empty() {
+                let Ok(permit) = Arc::clone(&self.answering).acquire_owned().await else { return };
                 let worker = self.clone();
-                self.answer(async move { worker.answer_activity_task(task).await }).await;
+                tokio::spawn(async move {
+                    worker.answer_activity_task(task).await;
+                    drop(permit);
+                });
             }
         }
-    }
-
-    /// Lets the poller ask for its next task meanwhile, but for those who must wait because too many are being answered.
-    async fn answer(&self, answering: impl Future<Output = ()> + Send + 'static) {
-        let Ok(permit) = Arc::clone(&self.answering).acquire_owned().await else { return };
-        tokio::spawn(async move {
-            answering.await;
-            drop(permit);
-        });
     }
 
     async fn answer_activity_task(&self, task: api::PollActivityTaskQueueResponse) {
