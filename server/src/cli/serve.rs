@@ -9,10 +9,14 @@ use crate::env::Env;
 use crate::node::Node;
 use crate::{telemetry, version};
 
+/// For reads of the embedded engine, which mostly find their blocks in memory: more threads than this only cost memory.
+const BLOCKING_THREADS: usize = 16;
+
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     telemetry::install(&config.log).map_err(Failure::Usage)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .map_err(|error| Failure::Runtime(format!("cannot start the runtime: {error}")))?;
     runtime.block_on(serve(config))

@@ -29,7 +29,7 @@ pub struct HistoryConfig {
 impl Default for HistoryConfig {
     fn default() -> Self {
         Self {
-            cache_bytes: 128 << 20,
+            cache_bytes: 64 << 20,
             recent_events_bytes: 64 << 10,
             batch_transitions: 128,
             batch_bytes: 2 << 20,
