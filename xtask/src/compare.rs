@@ -4,6 +4,7 @@
 //! alternate who goes first. What is told is the median of the rounds, and the ratio of the two medians.
 
 mod meters;
+pub(crate) mod scale;
 mod servers;
 mod table;
 
@@ -29,10 +30,12 @@ pub(crate) struct Options {
     rounds: usize,
     scenarios: Vec<String>,
     /// Operations that are measured, for each scenario and round; a tenth of it warms up.
-    count: u64,
+    count: usize,
     concurrency: usize,
     homes: Vec<Home>,
     their_shards: u32,
+    /// Runs that wait for a timer while the server is idle.
+    open_runs: usize,
     /// Where `everrow` and `everrow-stress` are; they are built if this is not given.
     binaries: Option<PathBuf>,
 }
@@ -46,6 +49,7 @@ impl Options {
             concurrency: 64,
             homes: Vec::new(),
             their_shards: 4,
+            open_runs: 100_000,
             binaries: None,
         };
         let mut rest = arguments.iter();
@@ -57,6 +61,7 @@ impl Options {
                 "--count" => options.count = value.parse()?,
                 "--concurrency" => options.concurrency = value.parse()?,
                 "--their-shards" => options.their_shards = value.parse()?,
+                "--open-runs" => options.open_runs = value.parse()?,
                 "--binaries" => options.binaries = Some(std::path::absolute(value)?),
                 "--on" => options.homes.push(match value.as_str() {
                     "cassandra" => Home::Cassandra,
@@ -88,22 +93,14 @@ struct Bench<'a> {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let release = match &options.binaries {
-        Some(folder) => folder.clone(),
-        None => build()?,
-    };
-    let folder = tools::workshop().join("compare");
-    fs::create_dir_all(&folder)?;
-    let bench = Bench {
-        options,
-        driver: release.join("everrow-stress"),
-        servers: servers::Binaries { ours: release.join("everrow"), theirs: servers::fetch_reference()? },
-        node: Node::on_port(CASSANDRA_PORT),
-        folder,
-    };
+    let mut bench = Bench::of_ours(options)?;
+    bench.servers.theirs = servers::fetch_reference()?;
     for home in &options.homes {
         let results = match home {
-            Home::Cassandra => bench.on_cassandra()?,
+            Home::Cassandra => bench.with_cassandra(|| {
+                servers::set_up_reference_schema(&bench.servers, options.their_shards, &bench.node, &bench.folder)?;
+                bench.rounds(Home::Cassandra)
+            })?,
             Home::OneMachine => bench.rounds(Home::OneMachine)?,
         };
         let text = table::text(*home, options, &results);
@@ -119,11 +116,23 @@ fn build() -> Result<PathBuf> {
     Ok(tools::binaries()?.with_file_name("release"))
 }
 
-impl Bench<'_> {
-    fn on_cassandra(&self) -> Result<Results> {
+impl<'a> Bench<'a> {
+    /// Without the official server.
+    fn of_ours(options: &'a Options) -> Result<Self> {
+        let release = match &options.binaries {
+            Some(folder) => folder.clone(),
+            None => build()?,
+        };
+        let folder = tools::workshop().join("compare");
+        fs::create_dir_all(&folder)?;
+        let servers = servers::Binaries { ours: release.join("everrow"), theirs: PathBuf::new() };
+        let node = Node::on_port(CASSANDRA_PORT);
+        Ok(Self { options, driver: release.join("everrow-stress"), servers, node, folder })
+    }
+
+    fn with_cassandra<T>(&self, measure: impl FnOnce() -> Result<T>) -> Result<T> {
         let started = self.node.start()?;
-        servers::set_up_reference_schema(&self.servers, self.options.their_shards, &self.node, &self.folder)?;
-        let results = self.rounds(Home::Cassandra);
+        let results = measure();
         if started == Started::ByUs {
             self.node.stop()?;
         }
@@ -144,18 +153,22 @@ impl Bench<'_> {
 
     /// One server, alone, from its start to its end.
     fn turn(&self, home: Home, side: Side, results: &mut Results) -> Result<()> {
-        let server = self.servers.start(home, side, self.options.their_shards, (&self.node, &self.folder))?;
+        let server = self.start(home, side)?;
         let idle_bytes = meters::memory_bytes(server.pid())?;
         results.add("", side, "memory when idle, MiB", mebibytes(idle_bytes));
         for scenario in &self.options.scenarios {
-            self.drive(&server, scenario, (self.options.count / 10).max(20))?;
+            self.drive(&server, scenario, (self.options.count / 10).max(20), self.options.concurrency)?;
             let before = self.read_meters(home, server.pid())?;
-            let figures = self.drive(&server, scenario, self.options.count)?;
+            let figures = self.drive(&server, scenario, self.options.count, self.options.concurrency)?;
             let after = self.read_meters(home, server.pid())?;
             record(results, scenario, side, &figures, &after.since(&before))?;
             results.add(scenario, side, "memory, MiB", mebibytes(meters::memory_bytes(server.pid())?));
         }
         server.stop()
+    }
+
+    fn start(&self, home: Home, side: Side) -> Result<servers::Running> {
+        self.servers.start(home, side, self.options.their_shards, (&self.node, &self.folder))
     }
 
     fn read_meters(&self, home: Home, server: u32) -> Result<Reading> {
@@ -166,12 +179,12 @@ impl Bench<'_> {
         Reading::take(server, cassandra)
     }
 
-    fn drive(&self, server: &servers::Running, scenario: &str, count: u64) -> Result<Value> {
+    fn drive(&self, server: &servers::Running, scenario: &str, count: usize, at_once: usize) -> Result<Value> {
         let json = self.folder.join("figures.json");
         let mut driver = Command::new(&self.driver);
         driver.args([scenario, "--histories", "0", "--address", &server.address()]);
-        driver.args(["--count", &count.to_string(), "--concurrency", &self.options.concurrency.to_string()]);
-        driver.args(["--pollers", &(self.options.concurrency / 2).max(8).to_string()]);
+        driver.args(["--count", &count.to_string(), "--concurrency", &at_once.to_string()]);
+        driver.args(["--pollers", &(at_once / 2).max(8).to_string()]);
         let output = driver.arg("--json").arg(&json).stdin(Stdio::null()).output().context("cannot run the driver")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{scenario} failed: {said}");
@@ -183,15 +196,21 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
+fn figure(figures: &Value, pointer: &str) -> Result<f64> {
+    figures.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("the figures lack {pointer}"))
+}
+
+/// By Little's law, so that one operation that waited for a time-out at the very end does not stand for all.
+fn throughput(figures: &Value) -> Result<f64> {
+    Ok(figure(figures, "/plan/load/closed/concurrency")? / (figure(figures, "/latency/mean_ms")? / 1000.0))
+}
+
 /// Everything by the operation: a workflow, or a signal where that is what is done.
 fn record(results: &mut Results, scenario: &str, side: Side, figures: &Value, spent: &Reading) -> Result<()> {
-    let figure = |pointer: &str| figures.pointer(pointer).and_then(Value::as_f64).context("the figures lack one");
-    let operations = figure("/operations")?;
-    // By Little's law, so that one operation that waited for a time-out at the very end does not stand for all.
-    let at_once = figure("/plan/load/closed/concurrency")?;
-    results.add(scenario, side, "operations a second", at_once / (figure("/latency/mean_ms")? / 1000.0));
-    results.add(scenario, side, "latency p50, ms", figure("/latency/p50_ms")?);
-    results.add(scenario, side, "latency p99, ms", figure("/latency/p99_ms")?);
+    let operations = figure(figures, "/operations")?;
+    results.add(scenario, side, "operations a second", throughput(figures)?);
+    results.add(scenario, side, "latency p50, ms", figure(figures, "/latency/p50_ms")?);
+    results.add(scenario, side, "latency p99, ms", figure(figures, "/latency/p99_ms")?);
     results.add(scenario, side, "server CPU ms per operation", spent.server_cpu_ms / operations);
     if let Some(cassandra) = &spent.cassandra {
         results.add(scenario, side, "Cassandra CPU ms per operation", cassandra.cpu_ms / operations);

@@ -21,6 +21,8 @@ usage: cargo xtask <command>
           [--binaries FOLDER]
         the stress driver against this server and the official one, in turns, on one Cassandra and then in their
         single-machine modes; prints a table of ratios
+  scale [--rounds 5] [--on cassandra|one-machine]… [--open-runs 100000] [--binaries FOLDER]
+        this server alone: its throughput with more and more workflows at once, and what runs cost that only wait
   tidy  the style rules that the compiler does not know
   ci    formatting, clippy, tests, tidy: all that must be green";
 
@@ -41,6 +43,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "cassandra" => cassandra::command(rest),
         "test" => suites::run(&suites::Selection::parse(rest)?),
         "compare" => compare::run(&compare::Options::parse(rest)?),
+        "scale" => compare::scale::run(&compare::Options::parse(rest)?),
         "tidy" if rest.is_empty() => tidy::run(&tools::repository()),
         "ci" if rest.is_empty() => ci(),
         "help" | "--help" | "-h" => {

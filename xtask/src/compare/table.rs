@@ -54,6 +54,16 @@ pub(super) fn text(home: Home, options: &Options, results: &Results) -> String {
     text
 }
 
+/// The medians of one server alone.
+pub(super) fn of_ours(results: &Results) -> String {
+    let mut text = "|  | measure | median |\n|---|---|---|\n".to_owned();
+    for (scenario, name) in &results.names {
+        let Some(median) = results.median(scenario, name, Side::Ours) else { continue };
+        let _ = writeln!(text, "| {scenario} | {name} | {} |", figure(median));
+    }
+    text
+}
+
 /// Three digits that count.
 fn figure(value: f64) -> String {
     match value.abs() {

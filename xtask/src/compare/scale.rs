@@ -1,0 +1,85 @@
+//! `cargo xtask scale`: this server alone, with more and more workflows at once, and with many that wait for a timer.
+//!
+//! Rounds go up and down the ladder in turns, so that a machine that becomes slower meanwhile does not look like a server
+//! that does.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::servers::{Home, Running, Side};
+use super::table::{self, Results};
+use super::{Bench, Options, meters, throughput};
+
+const LADDER: [usize; 7] = [16, 32, 64, 128, 256, 512, 1000];
+/// Workflows for each one that is under way: enough that the first and the last ones weigh little.
+const ROUNDS_OF_EACH: usize = 6;
+const COUNT_MIN: usize = 1500;
+const THROUGHPUT: &str = "workflows a second";
+
+/// How many runs are being opened at once.
+const OPENING: usize = 128;
+/// What was under way when the last run was opened is over then: queues, lists, the engine's own work.
+const SETTLING: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let bench = Bench::of_ours(options)?;
+    for home in &options.homes {
+        let told = match home {
+            Home::Cassandra => bench.with_cassandra(|| measure(&bench, Home::Cassandra))?,
+            Home::OneMachine => measure(&bench, Home::OneMachine)?,
+        };
+        eprintln!("\n{}\n{told}", home.name());
+    }
+    Ok(())
+}
+
+fn measure(bench: &Bench<'_>, home: Home) -> Result<String> {
+    let server = bench.start(home, Side::Ours)?;
+    let ladder = climb(bench, &server)?;
+    let open = open_runs(bench, home, &server)?;
+    server.stop()?;
+    Ok(format!("{ladder}\n{open}"))
+}
+
+fn climb(bench: &Bench<'_>, server: &Running) -> Result<String> {
+    bench.drive(server, "one-activity", COUNT_MIN, 64)?;
+    let mut results = Results::default();
+    for round in 0..bench.options.rounds {
+        let mut steps = LADDER;
+        if round % 2 == 1 {
+            steps.reverse();
+        }
+        for at_once in steps {
+            let figures = bench.drive(server, "one-activity", COUNT_MIN.max(ROUNDS_OF_EACH * at_once), at_once)?;
+            results.add(&format!("{at_once:4} at once"), Side::Ours, THROUGHPUT, throughput(&figures)?);
+        }
+    }
+    Ok(table::of_ours(&results))
+}
+
+/// What an open run costs that has nothing to do but wait, in memory and in statements.
+fn open_runs(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
+    let n_runs = bench.options.open_runs;
+    ensure!(n_runs > 0, "no run would be open");
+    let before = meters::memory_bytes(server.pid())?;
+    bench.drive(server, "open-runs", n_runs, OPENING)?;
+    std::thread::sleep(SETTLING);
+    let after = meters::memory_bytes(server.pid())?;
+    let at_rest = bench.read_meters(home, server.pid())?;
+    std::thread::sleep(IDLE);
+    let spent = bench.read_meters(home, server.pid())?.since(&at_rest);
+    let statements = spent.cassandra.map_or("not counted".to_owned(), |spent| {
+        format!("{} LWTs, {} writes, {} reads", spent.conditional_writes, spent.plain_writes, spent.plain_reads)
+    });
+    Ok(format!(
+        "{n_runs} open runs: {} bytes of memory each (the server has {} MiB, and had {} before)\n\
+         In {} s without a request: {} ms of the server's processor time; statements: {statements}\n",
+        after.saturating_sub(before) / n_runs as u64,
+        after >> 20,
+        before >> 20,
+        IDLE.as_secs(),
+        spent.server_cpu_ms,
+    ))
+}
