@@ -113,10 +113,9 @@ impl NamespaceRegistry {
         self.keep_or_miss(stored, &id.to_string())
     }
 
-    /// Makes a namespace.
-    pub async fn register(&self, record: record::Namespace) -> Result<Arc<Namespace>, ServiceError> {
+    /// Makes a namespace. Whoever tries again does so with the same id, and finds what the first try may have made.
+    pub async fn register(&self, id: NamespaceId, record: record::Namespace) -> Result<Arc<Namespace>, ServiceError> {
         let name = record.name.clone();
-        let id = NamespaceId(self.env.new_uuid());
         match self.store.create(id, record).await {
             Ok(stored) => Ok(self.keep(stored)),
             Err(StoreError::Refused(_)) => Err(ServiceError::NamespaceAlreadyExists { namespace: name }),
@@ -196,7 +195,8 @@ impl NamespaceRegistry {
                     continue;
                 }
             }
-            match self.register(initial_record(name, retention, cluster)).await {
+            let id = NamespaceId(self.env.new_uuid());
+            match self.register(id, initial_record(name, retention, cluster)).await {
                 // Another node of the cluster starts too.
                 Ok(_) | Err(ServiceError::NamespaceAlreadyExists { .. }) => {}
                 Err(error) => return Err(error),

@@ -27,12 +27,12 @@ pub(super) async fn register(
     frontend: &Frontend,
     call: Call<public::RegisterNamespaceRequest>,
 ) -> Result<public::RegisterNamespaceResponse, ServiceError> {
-    if call.request.namespace.is_empty() {
-        return Err(invalid("Namespace not set on request."));
-    }
+    named(&call.request.namespace)?;
     validate::namespace_name(&call.request.namespace)?;
     let record = changes::registered(call.request, &frontend.cluster.name)?;
-    let namespace = frontend.namespaces.register(record).await?;
+    let id = NamespaceId(frontend.env.new_uuid());
+    let register = || frontend.namespaces.register(id, record.clone());
+    let namespace = patiently(&frontend.env, call.deadline, register).await?;
     tracing::info!(namespace = namespace.name, id = %namespace.id, "namespace registered");
     Ok(public::RegisterNamespaceResponse {})
 }
@@ -47,7 +47,7 @@ pub(super) async fn describe(
         return Err(invalid("Namespace length exceeds limit."));
     }
     let namespace = match (name.as_str(), id.as_str()) {
-        ("", "") => return Err(invalid("Namespace not set on request.")),
+        ("", "") => return Err(not_named()),
         ("", id) => {
             let not_found = |_| ServiceError::NamespaceNotFound { namespace: id.to_owned() };
             frontend.namespaces.read_by_id(Uuid::try_parse(id).map(NamespaceId).map_err(not_found)?).await?
@@ -79,10 +79,12 @@ pub(super) async fn update(
     frontend: &Frontend,
     call: Call<public::UpdateNamespaceRequest>,
 ) -> Result<public::UpdateNamespaceResponse, ServiceError> {
+    named(&call.request.namespace)?;
     frontend.enter(&call.request.namespace).await?;
     let now = frontend.env.now();
     let change = |record: &_| changes::updated(record, &call.request, &frontend.cluster.name, now);
-    let namespace = frontend.namespaces.change(&call.request.namespace, change).await?;
+    let namespace =
+        patiently(&frontend.env, call.deadline, || frontend.namespaces.change(&call.request.namespace, change)).await?;
     tracing::info!(namespace = namespace.name, id = %namespace.id, "namespace updated");
     Ok(shown::updated(&namespace))
 }
@@ -95,7 +97,7 @@ pub(super) async fn delete(
     let operator::DeleteNamespaceRequest { namespace: name, namespace_id: id, mut namespace_delete_delay } =
         call.request;
     let namespace = match (name.as_str(), id.as_str()) {
-        ("", "") => return Err(invalid("Namespace not set on request.")),
+        ("", "") => return Err(not_named()),
         ("", id) => {
             let not_found = |_| ServiceError::NamespaceNotFound { namespace: id.to_owned() };
             frontend.namespaces.read_by_id(Uuid::try_parse(id).map(NamespaceId).map_err(not_found)?).await?
@@ -130,7 +132,17 @@ pub(super) async fn deprecate(
     frontend: &Frontend,
     call: Call<public::DeprecateNamespaceRequest>,
 ) -> Result<public::DeprecateNamespaceResponse, ServiceError> {
+    named(&call.request.namespace)?;
     frontend.enter(&call.request.namespace).await?;
-    frontend.namespaces.change(&call.request.namespace, |record| Ok(Some(changes::deprecated(record)))).await?;
+    let change = |record: &_| Ok(Some(changes::deprecated(record)));
+    patiently(&frontend.env, call.deadline, || frontend.namespaces.change(&call.request.namespace, change)).await?;
     Ok(public::DeprecateNamespaceResponse {})
+}
+
+fn named(name: &str) -> Result<(), ServiceError> {
+    if name.is_empty() { Err(not_named()) } else { Ok(()) }
+}
+
+fn not_named() -> ServiceError {
+    invalid("Namespace not set on request.")
 }

@@ -9,7 +9,7 @@ use proto::temporal::api::operatorservice::v1 as operator;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
-use super::call::Call;
+use super::call::{Call, patiently};
 use super::validate::invalid;
 use crate::errors::ServiceError;
 use crate::search_attributes::attribute::{PREDEFINED, SystemAttribute};
@@ -43,7 +43,7 @@ pub(super) async fn add(
 ) -> Result<operator::AddSearchAttributesResponse, ServiceError> {
     let attributes = added(call.request.search_attributes)?;
     let name = namespace_name(&call.request.namespace)?;
-    frontend.namespaces.define(name, &attributes).await?;
+    patiently(&frontend.env, call.deadline, || frontend.namespaces.define(name, &attributes)).await?;
     Ok(operator::AddSearchAttributesResponse::default())
 }
 
@@ -56,7 +56,8 @@ pub(super) async fn remove(
         return Err(not_set());
     }
     let name = namespace_name(&call.request.namespace)?;
-    frontend.namespaces.change(name, |record| without(record, &names)).await?;
+    let change = |record: &_| without(record, &names);
+    patiently(&frontend.env, call.deadline, || frontend.namespaces.change(name, change)).await?;
     Ok(operator::RemoveSearchAttributesResponse::default())
 }
 

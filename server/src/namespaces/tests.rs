@@ -3,12 +3,17 @@
 use persistence::counted::{Counted, Counts};
 use persistence::model::Model;
 use persistence::stores::Stores;
+use uuid::Uuid;
 
 use super::*;
 
 fn registry() -> (NamespaceRegistry, Arc<Counts>) {
     let (engine, counts) = Counted::new(Model::new());
     (NamespaceRegistry::new(Stores::new(engine).namespaces, Env::simulated(1)), counts)
+}
+
+fn id(n: u128) -> NamespaceId {
+    NamespaceId(Uuid::from_u128(n))
 }
 
 fn not_found(name: &str) -> ServiceError {
@@ -45,13 +50,13 @@ async fn a_missing_name_is_not_looked_up_again_for_a_while() {
 #[tokio::test(start_paused = true)]
 async fn a_retired_namespace_gives_its_name_away_at_once() {
     let (registry, _) = registry();
-    let before = registry.register(initial_record("orders", 3600, "here")).await.unwrap();
+    let before = registry.register(id(1), initial_record("orders", 3600, "here")).await.unwrap();
     let retired = registry.retire(before.id).await.unwrap();
     assert_eq!(retired.name, format!("orders-deleted-{}", &before.id.to_string()[..5]));
     assert_eq!(retired.state, NamespaceState::Deleted);
     assert_eq!(registry.retire(before.id).await.unwrap(), retired, "doing it again changes nothing");
     assert_eq!(registry.by_name("orders").await, Err(not_found("orders")));
-    let after = registry.register(initial_record("orders", 3600, "here")).await.unwrap();
+    let after = registry.register(id(2), initial_record("orders", 3600, "here")).await.unwrap();
     assert_ne!(after.id, before.id);
     registry.remove(before.id).await.unwrap();
     assert_eq!(registry.by_name(&retired.name).await, Err(not_found(&retired.name)));
@@ -62,9 +67,9 @@ async fn a_retired_namespace_gives_its_name_away_at_once() {
 async fn own_writes_are_seen_at_once() {
     let (registry, _) = registry();
     assert_eq!(registry.by_name("orders").await, Err(not_found("orders")));
-    registry.register(initial_record("orders", 3600, "here")).await.unwrap();
+    registry.register(id(3), initial_record("orders", 3600, "here")).await.unwrap();
     let before = registry.by_name("orders").await.unwrap();
-    let again = registry.register(initial_record("orders", 3600, "here")).await;
+    let again = registry.register(id(4), initial_record("orders", 3600, "here")).await;
     assert_eq!(again, Err(ServiceError::NamespaceAlreadyExists { namespace: "orders".into() }));
 
     let describe =

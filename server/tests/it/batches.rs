@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use proto::temporal::api::batch::v1 as batch;
 use proto::temporal::api::common::v1::{ResetOptions, WorkflowExecution, WorkflowType, reset_options};
 use proto::temporal::api::enums::v1::{
@@ -14,7 +15,7 @@ use proto::temporal::api::workflowservice::v1::start_batch_operation_request::Op
 use tonic::{Code, Status};
 
 use crate::by_hand::{ByHand, PATIENCE};
-use crate::given::{Given, NAMESPACE, a_node, a_node_in, a_node_with, config, detail, refused};
+use crate::given::{Given, NAMESPACE, a_node, a_node_in, a_node_with, config, detail, refused, register};
 
 const QUERY: &str = "WorkflowType = 'cook'";
 
@@ -307,6 +308,32 @@ async fn batches_are_listed_in_pages_the_last_to_end_first() {
     assert!(listed.iter().all(|info| info.operation_type() == BatchOperationType::TerminateWorkflow));
     let nonsense = public::ListBatchOperationsRequest { next_page_token: "nonsense".into(), ..request };
     refused(given.client().list_batch_operations(nonsense).await, Code::InvalidArgument, "Invalid NextPageToken.");
+    given.stop().await;
+}
+
+/// A job is done by whoever is woken first, and that may be by the end of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_many_namespaces_begin_at_once_and_none_is_lost() {
+    let given = a_node().await;
+    let batches = (0..24).map(|n| {
+        let (namespace, mut client) = (format!("n-{n}"), given.client());
+        async move {
+            client.register_namespace(register(&namespace)).await.expect("others register too");
+            let request = public::StartBatchOperationRequest { namespace: namespace.clone(), ..of("job", terminate()) };
+            client.start_batch_operation(request).await.expect("the batch begins");
+            loop {
+                let (namespace, job_id) = (namespace.clone(), "job".to_owned());
+                let request = public::DescribeBatchOperationRequest { namespace, job_id };
+                let described = client.describe_batch_operation(request).await.expect("it is there").into_inner();
+                if described.state() != BatchOperationState::Running {
+                    return described.state();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    });
+    let states = tokio::time::timeout(PATIENCE, join_all(batches)).await.expect("all end");
+    assert!(states.iter().all(|state| *state == BatchOperationState::Completed), "{states:?}");
     given.stop().await;
 }
 

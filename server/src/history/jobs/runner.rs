@@ -73,6 +73,8 @@ async fn attempt(shard: Arc<Shard>, peers: Peers, key: JobKey, n_breaks: u32) {
 }
 
 async fn run(shard: &Arc<Shard>, peers: &Peers, key: &JobKey, n_breaks: u32) -> Result<(), ServiceError> {
+    // Memory knows of a job before its row is there, and another job's end may have woken us in between.
+    shard.confirm_jobs().await?;
     let job = shard.stores.executions.load_job(shard.id, key).await?.unwrap_or_default();
     match job.work {
         Some(Work::Batch(_)) if n_breaks >= BREAKS_MAX => fail(shard, key, "it broke off again and again").await,
