@@ -10,7 +10,7 @@ use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
 use tonic::codegen::http::{Response, StatusCode};
 use tonic::{Code, Status};
 
-use super::format::{Format, Layout};
+use super::format::{Format, Layout, PLAIN};
 use super::shorthand;
 
 pub(super) type HttpResponse = Response<Full<Bytes>>;
@@ -18,6 +18,21 @@ pub(super) type HttpResponse = Response<Full<Bytes>>;
 /// `None`: it holds something that this build knows no description of.
 pub(super) fn success(message: &DynamicMessage, format: Format) -> Option<HttpResponse> {
     Some(response(StatusCode::OK, &json_of(message, format)?, format))
+}
+
+/// A path that cannot be read. Said as HTTP says it: it did not get as far as the API.
+pub(super) fn unreadable_path() -> HttpResponse {
+    let mut response = Response::new(Full::new(Bytes::from_static(b"400 Bad Request")));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// What the API is, for tools.
+pub(super) fn description(document: &Value) -> HttpResponse {
+    let mut response = response(StatusCode::OK, document, PLAIN.1);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/vnd.oai.openapi;version=3.0"));
+    response
 }
 
 /// A `google.rpc.Status`, with the typed details that gRPC clients get.

@@ -23,7 +23,8 @@ const TYPES: [(&str, Format); 3] = [
     ("application/json+no-payload-shorthand", Format { payloads: Payloads::InFull, layout: Layout::OneLine }),
     ("application/json+pretty+no-payload-shorthand", Format { payloads: Payloads::InFull, layout: Layout::Indented }),
 ];
-const PLAIN: (&str, Format) = ("application/json", Format { payloads: Payloads::Short, layout: Layout::OneLine });
+pub(super) const PLAIN: (&str, Format) =
+    ("application/json", Format { payloads: Payloads::Short, layout: Layout::OneLine });
 
 impl Format {
     /// The form of a request's body, and the form of its answer.

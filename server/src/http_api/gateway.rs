@@ -14,16 +14,16 @@ use tonic::body::Body;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::Service;
 use tonic::codegen::http::request::Parts;
-use tonic::codegen::http::{HeaderMap, HeaderName, HeaderValue, Request};
+use tonic::codegen::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use tonic::metadata::MetadataMap;
 use tonic::service::Routes;
 use tonic::{Status, client::Grpc};
 
 use super::answer::{self, HttpResponse};
 use super::format::Format;
-use super::request;
 use super::routes::{NotFound, Route, RouteTable};
 use super::shorthand::Payloads;
+use super::{openapi, request};
 use crate::errors::{self, ServiceError};
 use crate::frontend::grpc_timeout;
 use crate::version;
@@ -32,6 +32,9 @@ use crate::version;
 const BODY_BYTES_MAX: usize = 4 << 20;
 /// Longer than any call waits by itself; the reference cuts connections then.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Where tools find what the API is. JSON is YAML too.
+const DESCRIPTION_PATH: &str = "/openapi.yaml";
 
 const TIMEOUT_HEADER: &str = "grpc-timeout";
 /// Headers that go to gRPC under their own names.
@@ -74,6 +77,12 @@ impl Gateway {
 
     async fn answer(self, request: Request<Body>) -> HttpResponse {
         let (parts, body) = request.into_parts();
+        if parts.method == Method::GET && parts.uri.path() == DESCRIPTION_PATH {
+            return answer::description(&openapi::document(&self.api.routes));
+        }
+        if request::broken_escape(parts.uri.path()).is_some() {
+            return answer::unreadable_path();
+        }
         let (inbound, outbound) = Format::of(&parts.headers, parts.uri.query().unwrap_or_default());
         let answered = self.call(&parts, body, inbound.payloads).await.and_then(|message| {
             let unknown = || ServiceError::Internal("the answer has a part of an unknown type".into()).for_client();

@@ -6,6 +6,7 @@ mod request;
 mod shorthand;
 mod format;
 mod answer;
+mod openapi;
 mod gateway;
 
 pub(crate) use gateway::Gateway;

@@ -1,6 +1,9 @@
 //! From a path, a query and a body to the message that they make together. All three are put into one tree of JSON, which
 //! is then read as the message. Pure.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
+
 use percent_encoding::percent_decode_str;
 use prost_reflect::{DeserializeOptions, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value};
@@ -64,9 +67,22 @@ fn parameters(query: &str) -> Result<Vec<(String, Vec<String>)>, Wrong> {
 }
 
 fn decode(text: &str) -> Result<String, Wrong> {
+    if let Some(escape) = broken_escape(text) {
+        return Err(format!("invalid URL escape {escape:?}"));
+    }
     let text = text.replace('+', " ");
     let decoded = percent_decode_str(&text).decode_utf8().map_err(|_| format!("invalid URL escape in {text:?}"))?;
     Ok(decoded.into_owned())
+}
+
+/// The first `%` of a text that two hexadecimal digits do not follow, with what does.
+pub(super) fn broken_escape(text: &str) -> Option<&str> {
+    let is_broken = |at: &usize| {
+        let digits = text.as_bytes().get(at + 1..at + 3);
+        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let at = text.match_indices('%').map(|(at, _)| at).find(is_broken)?;
+    Some(text.get(at..at + 3).unwrap_or(&text[at..]))
 }
 
 /// A message as JSON, and what it may hold.
@@ -160,18 +176,20 @@ fn object_in<'a>(value: &'a mut Value, field: &FieldDescriptor) -> Result<&'a mu
 /// The JSON for what a path or a query says as text.
 fn value_of(field: &FieldDescriptor, kind: &Kind, text: &str) -> Result<Value, Wrong> {
     let wrong = |why: &str| format!("parsing field {:?}: {why}", field.name());
-    let not_parsed = |function: &str| wrong(&format!("strconv.{function}: parsing {text:?}: invalid syntax"));
+    let not_parsed = |function: &str, why: &str| wrong(&format!("strconv.{function}: parsing {text:?}: {why}"));
     let json = Value::String(text.to_owned());
     match kind {
-        Kind::String | Kind::Bytes => Ok(json),
-        Kind::Bool => bool_of(text).map(Value::Bool).ok_or_else(|| not_parsed("ParseBool")),
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
-            text.parse::<i64>().map(Value::from).map_err(|_| not_parsed("ParseInt"))
-        }
-        Kind::Uint32 | Kind::Fixed32 | Kind::Uint64 | Kind::Fixed64 => {
-            text.parse::<u64>().map(Value::from).map_err(|_| not_parsed("ParseUint"))
-        }
-        Kind::Float | Kind::Double => text.parse::<f64>().map(|_| json).map_err(|_| not_parsed("ParseFloat")),
+        Kind::String => Ok(json),
+        Kind::Bytes => match first_not_base64(text) {
+            Some(at) => Err(wrong(&format!("illegal base64 data at input byte {at}"))),
+            None => Ok(json),
+        },
+        Kind::Bool => bool_of(text).map(Value::Bool).ok_or_else(|| not_parsed("ParseBool", INVALID)),
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => whole::<i32>(text).map_err(|why| not_parsed("ParseInt", why)),
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => whole::<i64>(text).map_err(|why| not_parsed("ParseInt", why)),
+        Kind::Uint32 | Kind::Fixed32 => whole::<u32>(text).map_err(|why| not_parsed("ParseUint", why)),
+        Kind::Uint64 | Kind::Fixed64 => whole::<u64>(text).map_err(|why| not_parsed("ParseUint", why)),
+        Kind::Float | Kind::Double => text.parse::<f64>().map(|_| json).map_err(|_| not_parsed("ParseFloat", INVALID)),
         Kind::Enum(values) => enum_of(values, text).ok_or_else(|| wrong(&format!("{text:?} is not a valid value"))),
         Kind::Message(message) => match message.full_name() {
             "google.protobuf.Timestamp" => Ok(json),
@@ -179,6 +197,22 @@ fn value_of(field: &FieldDescriptor, kind: &Kind, text: &str) -> Result<Value, W
             name => Err(wrong(&format!("unsupported message type: {name:?}"))),
         },
     }
+}
+
+const INVALID: &str = "invalid syntax";
+
+/// A number, or why it is none.
+fn whole<T: FromStr<Err = ParseIntError> + Into<Value>>(text: &str) -> Result<Value, &'static str> {
+    text.parse::<T>().map(Into::into).map_err(|error| {
+        let is_too_far = matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
+        if is_too_far { "value out of range" } else { INVALID }
+    })
+}
+
+/// Where a text stops being base64, in either alphabet.
+fn first_not_base64(text: &str) -> Option<usize> {
+    let digits = text.trim_end_matches('=');
+    digits.bytes().position(|byte| !(byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)))
 }
 
 fn bool_of(text: &str) -> Option<bool> {

@@ -80,6 +80,10 @@ impl RouteTable {
         Self { routes }
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter()
+    }
+
     /// The last one declared wins, as in the reference.
     pub(super) fn find(&self, verb: &Method, path: &str) -> Result<Found<'_>, NotFound> {
         let segments: Vec<&str> = path.strip_prefix('/').ok_or(NotFound::Path)?.split('/').collect();
@@ -115,6 +119,31 @@ impl Route {
             output: method.output(),
             rpc: rpc.parse().expect("names of services and methods make a path"),
         }
+    }
+
+    pub(super) fn verb(&self) -> &Method {
+        &self.verb
+    }
+
+    pub(super) fn rpc_name(&self) -> &str {
+        self.rpc.path().rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The path as it is declared, with fields in braces.
+    pub(super) fn template(&self) -> String {
+        let parts = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(literal) => format!("/{literal}"),
+            Segment::Field(field) => format!("/{{{field}}}"),
+        });
+        parts.collect()
+    }
+
+    /// The fields of the request that the path has.
+    pub(super) fn path_fields(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Literal(_) => None,
+            Segment::Field(field) => Some(field.as_str()),
+        })
     }
 
     /// What the path says of the request, if it is this route's. A segment is decoded after the path was taken apart, so

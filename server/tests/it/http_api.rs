@@ -119,6 +119,17 @@ async fn a_run_is_signalled_queried_and_terminated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_api_describes_itself() {
+    let (given, http) = given().await;
+    let answer = http.get("/openapi.yaml").await;
+    assert_eq!(answer.content_type, "application/vnd.oai.openapi;version=3.0");
+    let document = answer.ok();
+    assert_eq!(document["openapi"], "3.0.3");
+    assert!(document["paths"]["/api/v1/namespaces/{namespace}/workflows"]["get"].is_object());
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_awaited_history_answers_when_the_run_ends() {
     let (given, http) = given().await;
     start(&http).await;
