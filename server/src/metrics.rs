@@ -11,6 +11,7 @@ use family::{Family, Labels};
 
 pub(crate) mod endpoint;
 mod family;
+pub(crate) mod schedules;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,7 @@ pub(crate) fn text() -> String {
     ERRORS_BY_TYPE.write(&mut text);
     RESOURCE_EXHAUSTED.write(&mut text);
     LIMIT_WARNINGS.write(&mut text);
+    schedules::write(&mut text);
     text
 }
 

@@ -15,8 +15,9 @@ use super::listing::removed_record;
 use super::shard::Shard;
 use super::transact::TransactError;
 use crate::errors::ServiceError;
+use crate::metrics::schedules::{Scheduled, count_scheduled};
 use crate::scheduler::decide::{self, Decision, Input, Refusal};
-use crate::scheduler::schedule::{Created, Schedule};
+use crate::scheduler::schedule::{Counts, Created, Schedule};
 use crate::scheduler::stored;
 
 /// Schedules of a namespace that are deleted before the next are looked for.
@@ -210,6 +211,7 @@ impl Shard {
         let submitted = kept.submitted;
         drop(kept);
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        count_change(before.map(|before| before.counts).unwrap_or_default(), schedule.counts);
         Ok(schedule)
     }
 }
@@ -229,6 +231,14 @@ fn listed_change(before: Option<&Schedule>, now: &Schedule) -> Option<Visibility
     let replaced =
         other.map(|name| (name.clone(), old.indexed_fields.get(name).cloned().unwrap_or_default())).collect();
     Some(VisibilityTask { is_first: false, replaced, version: 0, is_schedule: true })
+}
+
+/// What a schedule counts of itself is counted of all of them together.
+fn count_change(before: Counts, now: Counts) {
+    count_scheduled(Scheduled::ActionSuccess, now.actions - before.actions);
+    count_scheduled(Scheduled::MissedCatchupWindow, now.missed_catchup_window - before.missed_catchup_window);
+    count_scheduled(Scheduled::OverlapSkipped, now.overlap_skipped - before.overlap_skipped);
+    count_scheduled(Scheduled::BufferOverrun, now.buffer_dropped - before.buffer_dropped);
 }
 
 fn already_registered(schedule_id: &str) -> ServiceError {

@@ -15,7 +15,7 @@ use crate::given::{Given, NAMESPACE, a_node, a_node_in, refused};
 
 const ID: &str = "reports";
 
-fn definition(every_seconds: i64, policy: ScheduleOverlapPolicy) -> schedule::Schedule {
+pub(crate) fn definition(every_seconds: i64, policy: ScheduleOverlapPolicy) -> schedule::Schedule {
     let start = NewWorkflowExecutionInfo {
         workflow_id: "report".into(),
         workflow_type: Some(WorkflowType { name: "Report".into() }),
@@ -32,9 +32,9 @@ fn definition(every_seconds: i64, policy: ScheduleOverlapPolicy) -> schedule::Sc
     }
 }
 
-const NEVER: i64 = 3650 * 24 * 60 * 60;
+pub(crate) const NEVER: i64 = 3650 * 24 * 60 * 60;
 
-async fn create(given: &Given, definition: schedule::Schedule, request_id: &str) -> Result<(), Status> {
+pub(crate) async fn create(given: &Given, definition: schedule::Schedule, request_id: &str) -> Result<(), Status> {
     let request = public::CreateScheduleRequest {
         namespace: NAMESPACE.into(),
         schedule_id: ID.into(),
@@ -50,7 +50,7 @@ async fn describe(given: &Given) -> Result<public::DescribeScheduleResponse, Sta
     given.client().describe_schedule(request).await.map(tonic::Response::into_inner)
 }
 
-async fn patch(given: &Given, patch: schedule::SchedulePatch, request_id: &str) {
+pub(crate) async fn patch(given: &Given, patch: schedule::SchedulePatch, request_id: &str) {
     let request = public::PatchScheduleRequest {
         namespace: NAMESPACE.into(),
         schedule_id: ID.into(),
@@ -61,7 +61,7 @@ async fn patch(given: &Given, patch: schedule::SchedulePatch, request_id: &str) 
     given.client().patch_schedule(request).await.expect("it is patched");
 }
 
-fn trigger(policy: ScheduleOverlapPolicy) -> schedule::SchedulePatch {
+pub(crate) fn trigger(policy: ScheduleOverlapPolicy) -> schedule::SchedulePatch {
     let trigger = schedule::TriggerImmediatelyRequest { overlap_policy: policy.into(), scheduled_time: None };
     schedule::SchedulePatch { trigger_immediately: Some(trigger), ..Default::default() }
 }

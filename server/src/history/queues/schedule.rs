@@ -12,6 +12,7 @@ use workflow::ExecutionKey;
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
 use crate::history::shard::Shard;
+use crate::metrics::schedules::{Scheduled, count_scheduled, observe_action_delay};
 use crate::namespaces::Namespace;
 use crate::scheduler::decide::{Input, Outcome};
 use crate::scheduler::schedule::{Schedule, Start, Stop};
@@ -81,10 +82,15 @@ impl Actor<'_> {
         let error = match self.ask_to_start(ask).await {
             Ok(run_id) => {
                 let execution = WorkflowExecution { workflow_id, run_id };
-                return Ok(Outcome::Started { id, execution, at: self.shard.env.now() });
+                let at = self.shard.env.now();
+                if !start.is_manual {
+                    observe_action_delay(at.since(start.acts_at));
+                }
+                return Ok(Outcome::Started { id, execution, at });
             }
             Err(error) => error,
         };
+        count_scheduled(Scheduled::ActionError, 1);
         // A run of the same id that is being deleted is soon out of the way.
         let may_mend = error.is_transient() || matches!(error, ServiceError::NotFound(_));
         if may_mend && self.shard.env.now() < start.gives_up_at {

@@ -2,8 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use proto::temporal::api::common::v1::{Memo, Payload};
+use proto::temporal::api::enums::v1::ScheduleOverlapPolicy;
 use proto::temporal::api::workflowservice::v1 as public;
 use server::env::Env;
 use server::node::Node;
@@ -11,6 +13,7 @@ use tonic::Code;
 
 use crate::by_hand::ByHand;
 use crate::given::{self, Given, config, refused};
+use crate::schedules::{NEVER, create, definition, patch, trigger};
 
 /// One reading of `/metrics`.
 async fn read(address: SocketAddr) -> String {
@@ -78,6 +81,29 @@ async fn a_run_that_comes_near_to_a_limit_is_counted() {
     given.client().start_workflow_execution(start).await.expect("a start");
     let counted = value(&read(address).await, series);
     assert!(counted > before, "{counted} after {before}");
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_schedule_does_and_leaves_out_is_counted() {
+    let (given, address) = a_counting_node().await;
+    let before = read(address).await;
+    let policy = ScheduleOverlapPolicy::Skip;
+    create(&given, definition(NEVER, policy), "c").await.expect("it is made");
+    for request_id in ["first", "in its way"] {
+        patch(&given, trigger(policy), request_id).await;
+    }
+    let series = ["schedule_action_success", "schedule_overlap_skipped"];
+    let series = series.map(|name| format!("{name}{{service_name=\"history\"}}"));
+    let counted = async {
+        loop {
+            let now = read(address).await;
+            if series.iter().all(|series| value(&now, series) > value(&before, series)) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), counted).await.expect("both are counted");
     given.stop().await;
 }
 
