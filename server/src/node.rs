@@ -101,17 +101,18 @@ impl Node {
             namespaces.define(name, &attributes).await?;
         }
 
+        let http_address = http.as_ref().map(|(_, address)| *address);
         let services = Services::start(&config, &env, (&stores, &namespaces), &cluster, address);
         let defined = Defined {
             nexus_endpoints: stores.nexus_endpoints.clone(),
             clusters: stores.cluster.clone(),
             own_address: address.to_string(),
+            own_http_address: http_address.map(|address| address.to_string()).unwrap_or_default(),
         };
         let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster), defined);
         let (stop, stopped) = watch::channel(false);
         let (health, routes) = serving::routes(frontend.clone()).await;
         let mut serving = JoinSet::new();
-        let http_address = http.as_ref().map(|(_, address)| *address);
         if let Some((incoming, _)) = http {
             serving.spawn(serving::serve_http(routes.clone(), incoming, stopped.clone()));
         }

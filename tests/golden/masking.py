@@ -18,6 +18,9 @@ from google.protobuf.symbol_database import Default
 # Random by nature, or made of what is: a placeholder by first appearance keeps which of them are equal.
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
+# A moment, as JSON writes it.
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
 # What a server prints of its own data structures in the middle of a message, with spaces as chance has it.
 PRINTED = re.compile(r' TaskQueue=name:"[^"]*"(\s+kind:\w+)?')
 # Names made longer than a limit allows.
@@ -51,6 +54,16 @@ PAUSES = {"first_workflow_task_backoff", "backoff_start_interval", "current_retr
 TOKENS = {"task_token", "next_page_token"}
 
 
+def _json_name(field: str) -> str:
+    first, *others = field.split("_")
+    return first + "".join(map(str.title, others))
+
+
+# The same in JSON, where nobody says which message a field is of.
+DROPPED_KEYS = {_json_name(field) for _, field in DROPPED if field != "next_page_token"}
+TOKEN_KEYS = {_json_name(field) for field in TOKENS}
+
+
 class Mask:
     """The placeholders of one scenario.
 
@@ -70,6 +83,15 @@ class Mask:
         if isinstance(value, (list, tuple)):
             return [self.plain(item) for item in value]
         return value
+
+    def json(self, value: Any) -> Any:
+        """A message as the HTTP API writes it."""
+        if isinstance(value, dict):
+            kept = {key: item for key, item in value.items() if key not in DROPPED_KEYS}
+            return {self.text(key): "<token>" if key in TOKEN_KEYS else self.json(item) for key, item in kept.items()}
+        if isinstance(value, list):
+            return [self.json(item) for item in value]
+        return MOMENT.sub("<time>", self.text(value)) if isinstance(value, str) else value
 
     def text(self, text: str, kind: str = "id") -> str:
         # A library of the reference prints one or the other space, as chance has it when it is built.

@@ -13,6 +13,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from catalogue import SCENARIOS, Scenario
+from http_door import HttpDoor
 from stage import NAMESPACE, Stage
 
 # Most of a scenario is waiting. The bound keeps calls of one from starving behind those of all others.
@@ -23,6 +24,14 @@ AT_ONCE_RECORDING = 4
 SCENARIO_TIMEOUT_S = 60.0
 
 
+@dataclass(frozen=True)
+class Doors:
+    """Where a server is reached: host and port of each of its APIs."""
+
+    grpc: str
+    http: str
+
+
 @dataclass
 class Performance:
     """What is compared, and why the scenario could not be played to its end, if so."""
@@ -31,13 +40,14 @@ class Performance:
     trouble: str = ""
 
 
-async def perform(address: str, names: Iterable[str], at_once: int = AT_ONCE) -> dict[str, Performance]:
-    client = await Client.connect(address, namespace=NAMESPACE)
+async def perform(doors: Doors, names: Iterable[str], at_once: int = AT_ONCE) -> dict[str, Performance]:
+    client = await Client.connect(doors.grpc, namespace=NAMESPACE)
     room = asyncio.Semaphore(at_once)
 
     async def play(name: str) -> Performance:
         async with room:
-            return await _play(Stage(client, name, SCENARIOS[name].masked), SCENARIOS[name])
+            stage = Stage(client, HttpDoor(doors.http), name, SCENARIOS[name].masked)
+            return await _play(stage, SCENARIOS[name])
 
     names = list(names)
     return dict(zip(names, await asyncio.gather(*map(play, names))))

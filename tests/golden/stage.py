@@ -10,14 +10,17 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.operatorservice import v1 as operator_api
 from temporalio.api.workflowservice import v1 as api
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from commands import input_of
+from http_door import HttpDoor
 from masking import Mask
 from runs import Run, summary, type_of
 from waiting import ASK_AGAIN_S, eventually
@@ -32,14 +35,18 @@ CALL_TIMEOUT = timedelta(seconds=90)
 
 
 class Stage:
-    def __init__(self, client: Client, name: str, masked: tuple[str, ...] = ()) -> None:
+    def __init__(self, client: Client, http: HttpDoor, name: str, masked: tuple[str, ...] = ()) -> None:
         # Two runs of the suite against one server do not meet.
         own = f"-{uuid.uuid4().hex[:10]}"
         self._service = client.workflow_service
+        self._operator = client.operator_service
+        self._http = http
         self._mask = Mask(own, masked)
         self._runs: list[Run] = []
         self._n_requests = 0
         self.id = f"{name}{own}"
+        # Where the scenario plays; `settle` gives it one of its own.
+        self.namespace = NAMESPACE
         self.queue = f"queue{own}"
         self.sticky_queue = f"sticky{own}"
         self.transcript: list[dict[str, Any]] = []
@@ -75,9 +82,42 @@ class Stage:
 
     async def silently(self, rpc: str, **fields: Any) -> Any:
         """A call that is no part of what is compared."""
-        request = getattr(api, f"{rpc}Request")(**{"namespace": NAMESPACE} | fields)
         method = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in rpc)[1:]
+        of_operator = getattr(operator_api, f"{rpc}Request", None)
+        if of_operator:
+            return await getattr(self._operator, method)(of_operator(**fields), timeout=CALL_TIMEOUT)
+        message = getattr(api, f"{rpc}Request")
+        named = {"namespace": self.namespace} if "namespace" in message.DESCRIPTOR.fields_by_name else {}
+        request = message(**named | fields)
         return await getattr(self._service, method)(request, timeout=CALL_TIMEOUT)
+
+    async def answered(self, rpc: str, **fields: Any) -> Any:
+        """The answer, of which a scenario writes down what it likes; None if it is refused, which is written down."""
+        calling = self.begin(rpc, **fields)
+        await asyncio.wait([calling])
+        if calling.exception() is None:
+            return calling.result()
+        await self.end_refused(calling)
+        return None
+
+    async def each_refused(self, rpc: str, plain: dict[str, Any], cases: dict[str, dict[str, Any]]) -> None:
+        """Requests that are plain, each save for what its case says. Some may turn out to be answered."""
+        for case, fields in cases.items():
+            self.note("case", case)
+            await self.refused(rpc, **plain | fields)
+
+    async def http(self, verb: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+        """A call of the HTTP API. `body` is text as it is, or data that is sent as JSON; the answer's body, if it is JSON."""
+        answer = await self._http.ask(verb, path, body, headers or {})
+        told = {"status": answer.status, "body": self._mask.json(answer.body)}
+        self._write(f"{verb} {self._mask.text(path)}", "answer", told)
+        return answer.body
+
+    async def http_wordless(self, verb: str, path: str, body: Any = None) -> None:
+        """One that cannot be read. In which words that is told is up to a server's JSON library."""
+        answer = await self._http.ask(verb, path, body, {})
+        told = {"status": answer.status, "code": answer.body.get("code") if isinstance(answer.body, dict) else None}
+        self._write(f"{verb} {self._mask.text(path)}", "answer", told)
 
     def note(self, what: str, value: Any) -> None:
         """Writes down something that a scenario looked at."""
@@ -156,6 +196,27 @@ class Stage:
         await self.call(
             "TerminateWorkflowExecution", workflow_execution=run.execution, reason=reason, identity=CLIENT, **fields
         )
+
+    async def settle(self, **attributes: str) -> None:
+        """From now on in a namespace of its own, with these custom search attributes (types by name)."""
+        name = self.id.replace("_", "-")
+        retention = timedelta(days=1)
+        await self.silently("RegisterNamespace", namespace=name, workflow_execution_retention_period=retention)
+        self.namespace = name
+        await eventually(partial(self.listed, 0))
+        if attributes:
+            types = {key: f"INDEXED_VALUE_TYPE_{kind}" for key, kind in attributes.items()}
+            await self.silently("AddSearchAttributes", namespace=name, search_attributes=types)
+            query = " AND ".join(f"{key} IS NOT NULL" for key in attributes)
+            await eventually(partial(self.listed, 0, query))
+
+    async def listed(self, n: int, query: str = "") -> bool:
+        """Whether lists tell of so many runs. (Counts may be ahead of them.)"""
+        try:
+            return len((await self.silently("ListWorkflowExecutions", query=query)).executions) == n
+        except RPCError:
+            # The namespace, or an attribute, is not known everywhere yet.
+            return False
 
     async def describe(self, run: Run) -> api.DescribeWorkflowExecutionResponse:
         return await self.silently("DescribeWorkflowExecution", execution=run.execution)

@@ -113,9 +113,10 @@ class RunningServer:
         pass
 
 
-def embedded(folder: Path) -> ServerProcess:
+def embedded(folder: Path, http_port: int = 0) -> ServerProcess:
+    """With port 0 the HTTP API is anywhere."""
     port = free_port()
-    options = ["--ip", "127.0.0.1", "--port", str(port), "--data", str(folder / "data")]
+    options = ["--ip", "127.0.0.1", "--port", str(port), "--http-port", str(http_port), "--data", str(folder / "data")]
     return ServerProcess(folder, port, [binary(), "dev", *options])
 
 

@@ -22,19 +22,22 @@ pub(super) async fn list(
         (Some(_), Some(last)) => bytes::Bytes::copy_from_slice(last.name.as_bytes()),
         (Some(_) | None, _) => bytes::Bytes::new(),
     };
-    let clusters = page.into_iter().map(|cluster| operator::ClusterMetadata {
-        cluster_id: Uuid::from_slice(&cluster.record.cluster_id).map(|id| id.to_string()).unwrap_or_default(),
-        address: if cluster.name == frontend.cluster.name {
-            frontend.defined.own_address.clone()
+    let clusters = page.into_iter().map(|cluster| {
+        let (address, http_address) = if cluster.name == frontend.cluster.name {
+            (frontend.defined.own_address.clone(), frontend.defined.own_http_address.clone())
         } else {
-            cluster.record.address
-        },
-        http_address: cluster.record.http_address,
-        initial_failover_version: cluster.record.initial_failover_version,
-        history_shard_count: cluster.record.n_shards,
-        is_connection_enabled: cluster.record.is_connection_enabled,
-        is_replication_enabled: false,
-        cluster_name: cluster.name,
+            (cluster.record.address, cluster.record.http_address)
+        };
+        operator::ClusterMetadata {
+            cluster_id: Uuid::from_slice(&cluster.record.cluster_id).map(|id| id.to_string()).unwrap_or_default(),
+            address,
+            http_address,
+            initial_failover_version: cluster.record.initial_failover_version,
+            history_shard_count: cluster.record.n_shards,
+            is_connection_enabled: cluster.record.is_connection_enabled,
+            is_replication_enabled: false,
+            cluster_name: cluster.name,
+        }
     });
     Ok(operator::ListClustersResponse { clusters: clusters.collect(), next_page_token })
 }

@@ -71,18 +71,7 @@ pub(super) async fn closed(
         None => None,
         Some(Filters::ExecutionFilter(execution)) => Some(equals("WorkflowId", &execution.workflow_id)),
         Some(Filters::TypeFilter(workflow_type)) => Some(equals("WorkflowType", &workflow_type.name)),
-        Some(Filters::StatusFilter(filter)) => match filter.status() {
-            WorkflowExecutionStatus::Unspecified | WorkflowExecutionStatus::Running => {
-                return Err(invalid("StatusFilter must be specified and must be not Running."));
-            }
-            status @ (WorkflowExecutionStatus::Completed
-            | WorkflowExecutionStatus::Failed
-            | WorkflowExecutionStatus::Canceled
-            | WorkflowExecutionStatus::Terminated
-            | WorkflowExecutionStatus::ContinuedAsNew
-            | WorkflowExecutionStatus::TimedOut
-            | WorkflowExecutionStatus::Paused) => Some(equals("ExecutionStatus", status.as_str_name())),
-        },
+        Some(Filters::StatusFilter(filter)) => Some(equals("ExecutionStatus", &status_name(filter.status)?)),
     });
     let asked = Asked {
         namespace: request.namespace,
@@ -96,9 +85,10 @@ pub(super) async fn closed(
 
 /// There is no archive.
 pub(super) async fn archived(
-    _frontend: &Frontend,
+    frontend: &Frontend,
     call: Call<public::ListArchivedWorkflowExecutionsRequest>,
 ) -> Result<public::ListArchivedWorkflowExecutionsResponse, ServiceError> {
+    frontend.enter(&call.request.namespace).await?;
     if call.request.page_size > ARCHIVE_PAGE_MAX {
         return Err(invalid(format!("PageSize is larger than allowed {ARCHIVE_PAGE_MAX}.")));
     }
@@ -139,6 +129,15 @@ impl Asked {
         };
         patiently(&frontend.env, deadline, || async { frontend.peers.visibility()?.list(request.clone()).await }).await
     }
+}
+
+/// As queries write it. A number that is no status is left for the query to refuse.
+fn status_name(number: i32) -> Result<String, ServiceError> {
+    let status = WorkflowExecutionStatus::try_from(number);
+    if matches!(status, Ok(WorkflowExecutionStatus::Unspecified | WorkflowExecutionStatus::Running)) {
+        return Err(invalid("StatusFilter must be specified and must be not Running."));
+    }
+    Ok(status.map_or_else(|_| number.to_string(), |status| status.as_str_name().to_owned()))
 }
 
 fn equals(name: &str, value: &str) -> String {

@@ -38,8 +38,9 @@ pub struct Frontend {
 pub struct Defined {
     pub nexus_endpoints: NexusEndpointStore,
     pub clusters: ClusterStore,
-    /// Where this cluster is reached.
+    /// Where this cluster is reached, over gRPC and over HTTP; the latter is empty if it is not.
     pub own_address: String,
+    pub own_http_address: String,
 }
 
 impl Frontend {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
+use proto::temporal::api::failure::v1::failure::FailureInfo;
+use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -97,7 +99,7 @@ impl Service {
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
         let schedule = self.read_schedule(namespace_id, request.schedule_id).await?;
         let (Some(from), Some(to)) = (request.start_time, request.end_time) else {
-            return Err(ServiceError::InvalidArgument("missing or invalid query".into()));
+            return Err(not_a_query());
         };
         let invalid = |error: String| ServiceError::InvalidArgument(format!("invalid schedule: {error}"));
         let spec = schedule.spec().map_err(invalid)?;
@@ -142,6 +144,14 @@ impl Service {
         let slot = shard.slots.schedule(namespace_id, &schedule_id);
         shard.change_schedule(&slot, (namespace_id, &schedule_id), input).await
     }
+}
+
+/// In the reference this is a query of a workflow, and clients are told so.
+fn not_a_query() -> ServiceError {
+    let message = "missing or invalid query".to_owned();
+    let failure_info = Some(FailureInfo::ApplicationFailureInfo(ApplicationFailureInfo::default()));
+    let failure = Failure { message: message.clone(), source: "GoSDK".to_owned(), failure_info, ..Failure::default() };
+    ServiceError::QueryFailed { message, failure: Some(Box::new(failure)) }
 }
 
 /// How a run ended, as its schedule wants to know it.

@@ -71,3 +71,74 @@ async def namespace_refused(stage: Stage) -> None:
     await stage.refused("UpdateNamespace", namespace=name, delete_bad_binary="unknown")
     await stage.refused("UpdateNamespace", namespace=name, replication_config={"active_cluster_name": "elsewhere"})
     await stage.refused("UpdateNamespace", namespace=name, security_token="x", promote_namespace=True)
+
+
+@scenario_masking("id", "active_cluster_name", "clusters", "cluster_name")
+async def namespace_changed(stage: Stage) -> None:
+    """Every field that can be, one after the other; what is told back."""
+    name = name_of(stage)
+    await stage.call("RegisterNamespace", namespace=name, workflow_execution_retention_period=DAY)
+    changes: dict[str, dict[str, Any]] = {
+        "nothing": {},
+        "owner": {"update_info": {"owner_email": "b@c.d"}},
+        "description and data": {"update_info": {"description": "text", "data": {"a": "1", "b": "2"}}},
+        "data merged": {"update_info": {"data": {"b": "3"}}},
+        "an empty description": {"update_info": {"description": ""}},
+        "retention": {"config": {"workflow_execution_retention_ttl": 7 * DAY}},
+        "aliases": {"config": {"custom_search_attribute_aliases": {"Keyword01": "Color"}}},
+        "history archival": {"config": {"history_archival_state": "ARCHIVAL_STATE_DISABLED"}},
+        "promotion": {"promote_namespace": True},
+    }
+    for case, fields in changes.items():
+        stage.note("case", case)
+        changed = await stage.answered("UpdateNamespace", namespace=name, **fields)
+        if changed is None:
+            continue
+        changed.namespace_info.ClearField("capabilities")
+        changed.namespace_info.ClearField("limits")
+        changed.namespace_info.ClearField("supports_schedules")
+        stage.note("changed", changed)
+
+
+@scenario_masking("id")
+async def namespace_changes_refused(stage: Stage) -> None:
+    """Changes and registrations that are no good."""
+    name = name_of(stage)
+    plain = {"namespace": name, "workflow_execution_retention_period": DAY}
+    registering: dict[str, dict[str, Any]] = {
+        "the server's own": {"namespace": "temporal-system"},
+        "one cluster that is unknown": {"clusters": [{"cluster_name": "nobody"}]},
+        "an unknown active cluster": {"active_cluster_name": "nobody"},
+        "a global one": {"is_global_namespace": True},
+        "archival without a URI": {"history_archival_state": "ARCHIVAL_STATE_ENABLED"},
+        "archival to a bad URI": {
+            "history_archival_state": "ARCHIVAL_STATE_ENABLED",
+            "history_archival_uri": "no uri",
+        },
+    }
+    for n, (case, fields) in enumerate(registering.items()):
+        await stage.each_refused("RegisterNamespace", plain | {"namespace": f"{name}-{n}"}, {case: fields})
+    await stage.call("RegisterNamespace", **plain)
+    changing: dict[str, dict[str, Any]] = {
+        "no namespace": {"namespace": ""},
+        "a negative retention": {"config": {"workflow_execution_retention_ttl": -DAY}},
+        "no retention": {"config": {"workflow_execution_retention_ttl": 0 * DAY}},
+        "a cluster that is unknown": {"replication_config": {"clusters": [{"cluster_name": "nobody"}]}},
+        "an active cluster that is unknown": {"replication_config": {"active_cluster_name": "nobody"}},
+        "an alias of no field": {"config": {"custom_search_attribute_aliases": {"Nothing01": "Color"}}},
+        "archival without a URI": {"config": {"history_archival_state": "ARCHIVAL_STATE_ENABLED"}},
+        "an archival URI": {"config": {"history_archival_uri": "file:///x"}},
+        "an unknown bad binary": {"delete_bad_binary": "nothing"},
+        "a handover": {"replication_config": {"state": "REPLICATION_STATE_HANDOVER"}},
+        "a state": {"update_info": {"state": "NAMESPACE_STATE_DELETED"}},
+    }
+    for case, fields in changing.items():
+        stage.note("case", case)
+        if await stage.answered("UpdateNamespace", **{"namespace": name} | fields) is not None:
+            stage.note("changed", case)
+    await stage.each_refused(
+        "DescribeNamespace",
+        {},
+        {"no name": {"namespace": ""}, "a long name": {"namespace": "x" * 1001}},
+    )
+    await stage.each_refused("DeprecateNamespace", {}, {"no name": {"namespace": ""}})

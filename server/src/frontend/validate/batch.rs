@@ -6,7 +6,7 @@ use proto::temporal::api::workflowservice::v1::StartBatchOperationRequest;
 use proto::temporal::api::workflowservice::v1::start_batch_operation_request::Operation;
 
 use super::{ID_BYTES_MAX, invalid, options, priority, sizes};
-use crate::errors::ServiceError;
+use crate::errors::{ServiceError, camel_case};
 
 const NO_ACTIVITY: &str = "Either activity type must be set, or match all should be set to true";
 
@@ -23,40 +23,41 @@ pub(crate) fn start(request: &StartBatchOperationRequest) -> Result<(), ServiceE
         ));
     };
     job_id(&request.job_id)?;
+    if request.job_id.len() > ID_BYTES_MAX {
+        return Err(invalid("WorkflowId exceeds length limit."));
+    }
     if n_ways > 1 {
         return Err(invalid("visibility query, executions, and target executions are mutually exclusive"));
     }
     for (index, target) in request.target_executions.iter().enumerate() {
         if target.r#type() != ExecutionType::Workflow {
-            let found = target.r#type().as_str_name();
+            let found = camel_case(target.r#type().as_str_name(), "EXECUTION_TYPE_");
+            let operation = go_type(operation);
             return Err(invalid(format!(
-                "target_executions[{index}] has type {found}, but the operation requires EXECUTION_TYPE_WORKFLOW"
+                "target_executions[{index}] has type {found}, but operation {operation} requires Workflow"
             )));
         }
     }
     check(operation)
 }
 
+/// What names a job. One that is too long names none that is there.
 pub(crate) fn job_id(job_id: &str) -> Result<(), ServiceError> {
     if job_id.is_empty() {
         return Err(invalid("JobId is not set on request."));
-    }
-    if job_id.len() > ID_BYTES_MAX {
-        return Err(invalid("JobId length exceeds limit."));
     }
     Ok(())
 }
 
 /// Activities without a workflow are not built, so nothing is done to them.
 fn is_built(operation: &Operation) -> Result<&Operation, ServiceError> {
-    let unsupported = |name: &str| {
-        let kind = format!("*workflowservice.StartBatchOperationRequest_{name}ActivitiesOperation");
-        Err(invalid(format!("The operation type {kind} is not supported for this namespace")))
-    };
     match operation {
-        Operation::CancelActivitiesOperation(_) => unsupported("Cancel"),
-        Operation::TerminateActivitiesOperation(_) => unsupported("Terminate"),
-        Operation::DeleteActivitiesOperation(_) => unsupported("Delete"),
+        Operation::CancelActivitiesOperation(_)
+        | Operation::TerminateActivitiesOperation(_)
+        | Operation::DeleteActivitiesOperation(_) => {
+            let kind = go_type(operation);
+            Err(invalid(format!("The operation type {kind} is not supported for this namespace")))
+        }
         Operation::TerminationOperation(_)
         | Operation::SignalOperation(_)
         | Operation::CancellationOperation(_)
@@ -67,6 +68,25 @@ fn is_built(operation: &Operation) -> Result<&Operation, ServiceError> {
         | Operation::ResetActivitiesOperation(_)
         | Operation::UpdateActivityOptionsOperation(_) => Ok(operation),
     }
+}
+
+/// As the reference's messages call it.
+fn go_type(operation: &Operation) -> String {
+    let name = match operation {
+        Operation::TerminationOperation(_) => "Termination",
+        Operation::SignalOperation(_) => "Signal",
+        Operation::CancellationOperation(_) => "Cancellation",
+        Operation::DeletionOperation(_) => "Deletion",
+        Operation::ResetOperation(_) => "Reset",
+        Operation::UpdateWorkflowOptionsOperation(_) => "UpdateWorkflowOptions",
+        Operation::UnpauseActivitiesOperation(_) => "UnpauseActivities",
+        Operation::ResetActivitiesOperation(_) => "ResetActivities",
+        Operation::UpdateActivityOptionsOperation(_) => "UpdateActivityOptions",
+        Operation::CancelActivitiesOperation(_) => "CancelActivities",
+        Operation::TerminateActivitiesOperation(_) => "TerminateActivities",
+        Operation::DeleteActivitiesOperation(_) => "DeleteActivities",
+    };
+    format!("*workflowservice.StartBatchOperationRequest_{name}Operation")
 }
 
 fn check(operation: &Operation) -> Result<(), ServiceError> {

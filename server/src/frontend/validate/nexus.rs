@@ -95,8 +95,11 @@ fn endpoint_id(id: &str, issues: &mut Issues) -> Uuid {
         issues.add("endpoint ID not set");
         return Uuid::nil();
     }
-    Uuid::try_parse(id).unwrap_or_else(|error| {
-        let reason = if id.len() == 36 { error.to_string() } else { format!("invalid UUID length: {}", id.len()) };
+    Uuid::try_parse(id).unwrap_or_else(|_| {
+        let reason = match id.len() {
+            36 => "invalid UUID format".to_owned(),
+            length => format!("invalid UUID length: {length}"),
+        };
         issues.add(format!("malformed endpoint ID: {reason:?}"));
         Uuid::nil()
     })
@@ -128,6 +131,12 @@ fn url(url: &str, issues: &mut Issues) {
         return issues.add(format!("invalid target URL scheme: {scheme:?}, expected http or https"));
     }
     if let Err(error) = url.parse::<Uri>() {
-        issues.add(format!("invalid target URL: parse {url:?}: {error}"));
+        let host = url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next().unwrap_or_default();
+        let is_wrong = |character: &char| character.is_ascii_whitespace() || "<>\"".contains(*character);
+        let reason = match host.chars().find(is_wrong) {
+            Some(wrong) => format!("invalid character \"{wrong}\" in host name"),
+            None => error.to_string(),
+        };
+        issues.add(format!("invalid target URL: parse {url:?}: {reason}"));
     }
 }

@@ -20,11 +20,12 @@ const ID_PREFIX_BYTES: usize = "temporal-sys-scheduler:".len();
 /// What is put behind the workflow id of each run.
 const ID_SUFFIX_BYTES: usize = "-2009-11-10T23:00:00Z".len();
 
+/// What names a schedule. One that is too long names none that is there.
 pub(crate) fn schedule_id(id: &str) -> Result<(), ServiceError> {
     if id.is_empty() {
         return Err(invalid("Can't load workflow execution.  WorkflowId not set."));
     }
-    id_length(ID_PREFIX_BYTES + id.len())
+    Ok(())
 }
 
 fn id_length(bytes: usize) -> Result<(), ServiceError> {
@@ -40,6 +41,7 @@ pub(crate) fn create(
     now: Timestamp,
 ) -> Result<public::CreateScheduleRequest, ServiceError> {
     schedule_id(&request.schedule_id)?;
+    id_length(ID_PREFIX_BYTES + request.schedule_id.len())?;
     if request.request_id.is_empty() {
         return Err(invalid("RequestId is not set on request."));
     }
