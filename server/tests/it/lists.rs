@@ -1,69 +1,15 @@
 //! Lists and counts over gRPC, of runs that really ran.
 
-use std::time::{Duration, Instant};
-
-use proto::temporal::api::common::v1::{WorkflowExecution, WorkflowType};
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
-use proto::temporal::api::taskqueue::v1::TaskQueue;
-use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use proto::temporal::api::workflowservice::v1 as public;
 use tonic::Code;
 
 use crate::given::{Given, NAMESPACE, a_node, refused};
-
-/// Far longer than lists lag behind; met only if something is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) async fn start(given: &Given, workflow_id: &str, workflow_type: &str) -> WorkflowExecution {
-    let start = public::StartWorkflowExecutionRequest {
-        namespace: NAMESPACE.into(),
-        workflow_id: workflow_id.into(),
-        workflow_type: Some(WorkflowType { name: workflow_type.into() }),
-        task_queue: Some(TaskQueue { name: "nobody polls".into(), ..Default::default() }),
-        request_id: workflow_id.into(),
-        ..Default::default()
-    };
-    let run_id = given.client().start_workflow_execution(start).await.expect("it starts").into_inner().run_id;
-    WorkflowExecution { workflow_id: workflow_id.into(), run_id }
-}
-
-pub(crate) async fn terminate(given: &Given, execution: WorkflowExecution) {
-    let terminate = public::TerminateWorkflowExecutionRequest {
-        namespace: NAMESPACE.into(),
-        workflow_execution: Some(execution),
-        ..Default::default()
-    };
-    given.client().terminate_workflow_execution(terminate).await.expect("it is terminated");
-}
-
-pub(crate) fn of(query: &str) -> public::ListWorkflowExecutionsRequest {
-    public::ListWorkflowExecutionsRequest { namespace: NAMESPACE.into(), query: query.into(), ..Default::default() }
-}
-
-async fn list(given: &Given, query: &str) -> Vec<WorkflowExecutionInfo> {
-    given.client().list_workflow_executions(of(query)).await.expect("it is listed").into_inner().executions
-}
+use crate::paging::{ids, list, of, start, terminate, until_listed};
 
 async fn count(given: &Given, query: &str) -> public::CountWorkflowExecutionsResponse {
     let count = public::CountWorkflowExecutionsRequest { namespace: NAMESPACE.into(), query: query.into() };
     given.client().count_workflow_executions(count).await.expect("it is counted").into_inner()
-}
-
-pub(crate) fn ids(listed: &[WorkflowExecutionInfo]) -> Vec<String> {
-    listed.iter().map(|run| run.execution.clone().unwrap_or_default().workflow_id).collect()
-}
-
-/// What a query finds once it finds these, in this order.
-pub(crate) async fn until_listed(given: &Given, query: &str, expected: &[&str]) -> Vec<WorkflowExecutionInfo> {
-    let began = Instant::now();
-    loop {
-        let listed = list(given, query).await;
-        if ids(&listed) == expected {
-            return listed;
-        }
-        assert!(began.elapsed() < PATIENCE, "{query:?} finds {:?}, not {expected:?}", ids(&listed));
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ mod activities;
 mod starts;
 mod queries;
 mod deletion;
+mod paging;
 mod lists;
 mod list_pages;
 mod query_table;

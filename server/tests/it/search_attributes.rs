@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 
 use crate::by_hand::ByHand;
 use crate::given::{Given, NAMESPACE, a_node, a_node_in, refused};
-use crate::lists::until_listed;
+use crate::paging::until_listed;
 
 fn attributes(fields: &[(&str, &str)]) -> SearchAttributes {
     let field = |(name, data): &(&str, &str)| {
