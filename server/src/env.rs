@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::Instant;
 use uuid::Uuid;
-use workflow::Timestamp;
+use workflow::{RunId, Timestamp};
 
 /// Cheap to clone; every service gets one.
 #[derive(Clone)]
@@ -59,6 +59,12 @@ impl Env {
     pub fn new_uuid(&self) -> Uuid {
         let bytes: u128 = self.random().random();
         uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid()
+    }
+
+    /// For a run that starts at this moment.
+    #[must_use]
+    pub fn new_run_id(&self, starts_at: Timestamp) -> RunId {
+        RunId::new(starts_at, &self.random().random())
     }
 
     /// A span between a half and the whole of this one, so that retries of many do not march in step.

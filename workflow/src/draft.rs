@@ -246,6 +246,9 @@ impl<'a> Draft<'a> {
         // What happens to a run after its end, such as its deletion, gives birth to nothing.
         let named = self.state.closed.as_ref().filter(|_| self.closes_now()).and_then(|closed| closed.new_run_id);
         assert_eq!(follower, named, "a run that says it is followed is, and no other");
+        if let (None, Some(within)) = (&self.before, self.state.key.run_id.started_within()) {
+            assert!(within.contains(&self.state.started.began_at()), "the id of a run that begins tells when it does");
+        }
         if cfg!(debug_assertions) {
             self.state.check();
         }

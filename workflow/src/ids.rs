@@ -1,13 +1,17 @@
 //! Names of things, each its own type so that two cannot be swapped.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::time::{NANOS_PER_MILLI, Timestamp};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespaceId(pub Uuid);
 
+/// Tells when its run started, so that lists find the run by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub Uuid);
 
@@ -21,6 +25,25 @@ pub struct ExecutionKey {
     pub namespace_id: NamespaceId,
     pub workflow_id: Arc<str>,
     pub run_id: RunId,
+}
+
+impl RunId {
+    /// Of a run that starts at this moment: a UUID of version 7. Its 74 random bits keep the runs of a millisecond apart.
+    #[must_use]
+    pub fn new(starts_at: Timestamp, random: &[u8; 10]) -> Self {
+        let millis = u64::try_from(starts_at.0 / NANOS_PER_MILLI).unwrap_or_default();
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, random).into_uuid())
+    }
+
+    /// The millisecond in which the run started. Ids that were made in another way, as they once were, do not tell it.
+    #[must_use]
+    pub fn started_within(self) -> Option<RangeInclusive<Timestamp>> {
+        const BITS_AFTER_MILLIS: u32 = 80;
+        let millis = i64::try_from(self.0.as_u128() >> BITS_AFTER_MILLIS).expect("48 bits fit");
+        let first = millis.saturating_mul(NANOS_PER_MILLI);
+        let last = first.saturating_add(NANOS_PER_MILLI - 1);
+        (self.0.get_version() == Some(uuid::Version::SortRand)).then_some(Timestamp(first)..=Timestamp(last))
+    }
 }
 
 impl EventId {

@@ -8,6 +8,7 @@ use std::time::Duration;
 pub struct Timestamp(pub i64);
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+pub(crate) const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// A longer span is cut to this: 250 years, as long as nanoseconds in 64 bits allow with room to add.
 const SPAN_MAX: Duration = Duration::from_secs(250 * 365 * 24 * 60 * 60);
@@ -22,7 +23,6 @@ impl Timestamp {
     /// As the public API writes expiration times.
     #[must_use]
     pub(crate) fn rounded_to_millis(self) -> Self {
-        const NANOS_PER_MILLI: i64 = 1_000_000;
         Self(self.0.saturating_add(NANOS_PER_MILLI / 2).div_euclid(NANOS_PER_MILLI).saturating_mul(NANOS_PER_MILLI))
     }
 }

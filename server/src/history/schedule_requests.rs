@@ -10,7 +10,7 @@ use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
-use workflow::{NamespaceId, Timestamp};
+use workflow::{NamespaceId, RunId, Timestamp};
 
 use super::service::{Service, namespace_id};
 use crate::errors::ServiceError;
@@ -29,8 +29,10 @@ impl Service {
         let schedule_id: Arc<str> = request.schedule_id.into();
         let shard = self.ownership.shard(namespace_id, &schedule_id).await?;
         let listed_in = shard.segments.current(namespace_id, shard.env.now());
+        // A run's id would tell when it starts; when this is created will be known later.
+        let run_id = RunId(shard.env.new_uuid());
         let created = Created {
-            key: Key { namespace_id, schedule_id, run_id: shard.new_run_id(), listed_in },
+            key: Key { namespace_id, schedule_id, run_id, listed_in },
             definition: request.schedule.unwrap_or_default(),
             memo: request.memo.unwrap_or_default(),
             search_attributes: request.search_attributes.unwrap_or_default(),

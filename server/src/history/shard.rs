@@ -7,7 +7,7 @@ use persistence::stores::shards::{Claim, ShardId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use workflow::{NamespaceId, RunId};
+use workflow::NamespaceId;
 
 use super::cache::{HotExecutions, Slots};
 use super::committer::{CommitLoop, Committer, LEASE_AGE_MAX};
@@ -112,10 +112,6 @@ impl Shard {
     /// Commits what waits and then no more.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
-    }
-
-    pub(crate) fn new_run_id(&self) -> RunId {
-        RunId(self.env.new_uuid())
     }
 }
 

@@ -135,7 +135,7 @@ impl Shard {
         Facts {
             now,
             failover_version: 0,
-            new_run_id: self.new_run_id(),
+            new_run_id: self.env.new_run_id(now),
             new_request_id: self.env.new_uuid(),
             retention,
             segment: self.segments.current(namespace_id, now),

@@ -11,8 +11,10 @@ use persistence::stores::visibility::record::{
     PARENT_WORKFLOW_ID, ROOT_WORKFLOW_ID, WORKFLOW_ID, WORKFLOW_TYPE, bounded,
 };
 use persistence::stores::visibility::value::{Value, phrases};
+use uuid::Uuid;
+use workflow::RunId;
 
-use super::bounds::conjuncts;
+use super::bounds::{Span, conjuncts};
 use super::query::filter::{Condition, Filter, Test};
 use crate::search_attributes::attribute::{Attribute, SystemAttribute};
 
@@ -24,12 +26,12 @@ pub(super) struct Access {
     rank: u8,
 }
 
-/// A stretch of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) index: Arc<str>,
-    pub(super) from: Bound<Vec<u8>>,
-    pub(super) to: Bound<Vec<u8>>,
+pub(super) enum Part {
+    /// A stretch of an index.
+    Terms { index: Arc<str>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>> },
+    /// A run whose id tells when it started. No row is kept to find it by: those that started then are looked at.
+    Run { run_id: RunId, started: Span },
 }
 
 /// More parts than this are not worth it: each is a read of every segment.
@@ -58,6 +60,7 @@ fn access(filter: &Filter) -> Option<Access> {
 
 fn of_test(test: &Test) -> Option<Access> {
     let (index, rank): (Arc<str>, u8) = match &test.attribute {
+        Attribute::System(SystemAttribute::RunId) => return of_run_ids(&test.condition),
         Attribute::System(SystemAttribute::WorkflowId) => (WORKFLOW_ID.into(), 0),
         Attribute::System(SystemAttribute::ParentWorkflowId) => (PARENT_WORKFLOW_ID.into(), 1),
         Attribute::System(SystemAttribute::RootWorkflowId) => (ROOT_WORKFLOW_ID.into(), 1),
@@ -76,10 +79,42 @@ fn of_test(test: &Test) -> Option<Access> {
     Some(Access { parts, rank })
 }
 
+fn of_run_ids(condition: &Condition) -> Option<Access> {
+    let named = match condition {
+        Condition::Equal(value) => std::slice::from_ref(value),
+        Condition::In(values) => values,
+        Condition::NotEqual(_)
+        | Condition::NotIn(_)
+        | Condition::Less(_)
+        | Condition::LessOrEqual(_)
+        | Condition::Greater(_)
+        | Condition::GreaterOrEqual(_)
+        | Condition::Between(..)
+        | Condition::NotBetween(..)
+        | Condition::StartsWith(_)
+        | Condition::NotStartsWith(_)
+        | Condition::IsNull
+        | Condition::IsNotNull => return None,
+    };
+    let mut parts = Vec::new();
+    for value in named {
+        // What is no UUID is no run's id.
+        let Some(run_id) = as_run_id(value) else { continue };
+        let (from, to) = run_id.started_within()?.into_inner();
+        parts.push(Part::Run { run_id, started: Span { from, to } });
+    }
+    Some(Access { parts, rank: 0 })
+}
+
+fn as_run_id(value: &Value) -> Option<RunId> {
+    let Value::Keyword(text) = value else { return None };
+    Uuid::try_parse(text).ok().map(RunId)
+}
+
 type Stretch = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 fn of_index(index: &Arc<str>, stretches: &[Stretch]) -> Vec<Part> {
-    let part = |(from, to): &Stretch| Part { index: Arc::clone(index), from: from.clone(), to: to.clone() };
+    let part = |(from, to): &Stretch| Part::Terms { index: Arc::clone(index), from: from.clone(), to: to.clone() };
     stretches.iter().map(part).collect()
 }
 
@@ -133,9 +168,25 @@ fn key(value: &Value) -> Option<Vec<u8>> {
     Some(bounded(&value.index_keys().pop_first()?).to_vec())
 }
 
+impl Part {
+    fn name(&self) -> &str {
+        match self {
+            Self::Terms { index, .. } => index,
+            Self::Run { .. } => "StartTime, as RunId tells it",
+        }
+    }
+
+    pub(super) fn may_name(&self, other: RunId) -> bool {
+        match self {
+            Self::Terms { .. } => true,
+            Self::Run { run_id, .. } => *run_id == other,
+        }
+    }
+}
+
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names: Vec<&str> = self.parts.iter().map(|part| &*part.index).collect();
+        let mut names: Vec<&str> = self.parts.iter().map(Part::name).collect();
         names.dedup();
         let n_parts = self.parts.len();
         write!(f, "index {} ({n_parts} {})", names.join(", "), if n_parts == 1 { "stretch" } else { "stretches" })

@@ -1,14 +1,16 @@
 //! Runs that an index names: looked for in the most promising ones first, and given up where there are too many.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use persistence::error::StoreError;
-use persistence::stores::visibility::Index;
 use persistence::stores::visibility::record::Record;
+use persistence::stores::visibility::{Found, Index};
 use workflow::{RunId, Timestamp};
 
-use super::access::{Access, accesses};
+use super::access::{Access, Part, accesses};
+use super::bounds::Span;
 use super::reading::Reading;
 
 /// So few are looked for before anything else is tried: reading them costs less than half a page of a list.
@@ -63,21 +65,19 @@ impl Reading<'_> {
     }
 
     async fn look_up(&self, access: &Access, most: usize) -> Result<Option<BTreeSet<Candidate>>, StoreError> {
-        let started = self.bounds.started;
         let mut found = BTreeSet::new();
         let mut n_read = 0;
-        for segment in self.segments.iter().filter(|segment| self.may_start_in(segment, started)) {
-            for part in &access.parts {
-                let (from, to) = (part.from.clone(), part.to.clone());
-                let index = Index::Terms { index: part.index.clone(), from, to };
+        for part in &access.parts {
+            let (index, started) = self.stretch(part);
+            for segment in self.segments.iter().filter(|segment| self.may_start_in(segment, started)) {
                 let room = most + 1 - n_read;
                 let page = self.store.scan((self.namespace_id, segment.id), &index, None, room).await?;
                 n_read += page.runs.len();
                 if n_read > most || page.next.is_some() {
                     return Ok(None);
                 }
-                let within = page.runs.into_iter().filter(|run| started.contains(run.started_at));
-                found.extend(within.map(|run| Candidate {
+                let is_named = |run: &Found| started.contains(run.started_at) && part.may_name(run.run_id);
+                found.extend(page.runs.into_iter().filter(is_named).map(|run| Candidate {
                     segment: segment.id,
                     started_at: run.started_at,
                     run_id: run.run_id,
@@ -85,6 +85,20 @@ impl Reading<'_> {
             }
         }
         Ok(Some(found))
+    }
+
+    /// The rows that a part is of, and when their runs started.
+    fn stretch(&self, part: &Part) -> (Index, Span) {
+        let within = self.bounds.started;
+        match part {
+            Part::Terms { index, from, to } => {
+                (Index::Terms { index: Arc::clone(index), from: from.clone(), to: to.clone() }, within)
+            }
+            Part::Run { started, .. } => {
+                let (from, to) = started.bounds();
+                (Index::Started(from, to), started.since(within.from).until(within.to))
+            }
+        }
     }
 
     /// The records of candidates, in no order; those that were deleted meanwhile are left out.

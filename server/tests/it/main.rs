@@ -12,6 +12,7 @@ mod deletion;
 mod paging;
 mod lists;
 mod list_pages;
+mod run_ids;
 mod query_table;
 mod query_costs;
 mod children;

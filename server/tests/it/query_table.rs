@@ -79,30 +79,52 @@ fn run((n, n_runs): (u32, u32), namespace_id: NamespaceId, random: &mut SmallRng
         ((*name).to_owned(), payload::encode(&attribute, value))
     };
     let record = Record {
-        namespace_id,
         workflow_id: format!("order-{:05}", n % (n_runs / 4)).into(),
-        run_id: RunId(uuid::Builder::from_random_bytes(random.random::<u128>().to_be_bytes()).into_uuid()),
         workflow_type: format!("type-{}", random.random_range(0..7)),
         task_queue: format!("queue-{}", n % 3),
         status,
-        started_at: Timestamp(started_at),
-        executes_at: Timestamp(started_at),
         closed: (!is_open).then(|| Close {
             at: Timestamp(closed_at),
             history_length: i64::from(n % 40),
             history_size: i64::from(n),
             state_transitions: i64::from(n % 9),
         }),
-        memo: Default::default(),
         search_attributes: proto::temporal::api::common::v1::SearchAttributes {
             indexed_fields: attributes.iter().map(encode).collect(),
         },
-        parent: None,
-        root: None,
         listing: Listing { started_in: segment_of(started_at), closed_in: (!is_open).then(|| segment_of(closed_at)) },
-        version: 3,
+        ..blank(namespace_id, run_id(started_at, random), Timestamp(started_at))
     };
     Run { record, attributes }
+}
+
+/// An open run of which nothing is known but that it started.
+pub(crate) fn blank(namespace_id: NamespaceId, run_id: RunId, started_at: Timestamp) -> Record {
+    Record {
+        namespace_id,
+        workflow_id: "".into(),
+        run_id,
+        workflow_type: String::new(),
+        task_queue: String::new(),
+        status: Status::Running,
+        started_at,
+        executes_at: started_at,
+        closed: None,
+        memo: Default::default(),
+        search_attributes: Default::default(),
+        parent: None,
+        root: None,
+        listing: Listing { started_in: 0, closed_in: None },
+        version: 3,
+    }
+}
+
+/// Those of the first day are as they once were, and do not tell when the run started.
+fn run_id(started_at: i64, random: &mut SmallRng) -> RunId {
+    if started_at < BEGINNING + DAY {
+        return RunId(uuid::Builder::from_random_bytes(random.random()).into_uuid());
+    }
+    RunId::new(Timestamp(started_at), &random.random())
 }
 
 fn attributes((n, n_runs): (u32, u32), random: &mut SmallRng) -> Vec<(&'static str, Value)> {
@@ -228,6 +250,28 @@ fn queries() -> Vec<String> {
     queries
 }
 
+/// Queries for runs by their ids; those that tell when the run started, and others.
+fn queries_by_run_id(runs: &[Run]) -> Vec<String> {
+    let mut queries = Vec::new();
+    let (telling, silent): (Vec<_>, Vec<_>) =
+        runs.iter().map(|run| run.record.run_id).partition(|run_id| run_id.started_within().is_some());
+    for n in 0..3 {
+        let (one, other, silent) = (telling[7 * n], telling[7 * n + 500], silent[5 * n]);
+        queries.extend([
+            format!("RunId = '{one}'"),
+            format!("RunId = '{silent}'"),
+            format!("RunId IN ('{one}', '{other}', 'no id')"),
+            format!("RunId IN ('{one}', '{silent}') ORDER BY StartTime ASC"),
+            format!("RunId = '{one}' OR WorkflowId = 'order-0000{n}'"),
+            format!("RunId = '{one}' AND StartTime < '2026-01-03T00:00:00Z'"),
+            format!("RunId != '{one}' AND Kw = 'rare'"),
+            format!("RunId BETWEEN '{one}' AND '{one}'"),
+        ]);
+    }
+    queries.push("RunId = 'no id'".to_owned());
+    queries
+}
+
 /// The runs that a query is of, in its order, by looking at all of them.
 fn naive(runs: &[Run], query: &Query) -> Vec<RunId> {
     let holds = |run: &&Run| {
@@ -306,7 +350,8 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
     let runs = runs(n_runs, namespace_id);
     let (service, stores) = service(engine);
     fill(&stores, namespace_id, &runs).await;
-    let queries = queries();
+    let mut queries = queries();
+    queries.extend(queries_by_run_id(&runs));
     assert!(queries.len() >= 200, "{} queries", queries.len());
     let mut n_found = 0;
     for text in &queries {
@@ -325,23 +370,28 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
 
 /// What a page of a list may read.
 struct Limit {
-    query: &'static str,
+    query: String,
     runs_min: usize,
     rows_max: u64,
 }
 
-const LIMITS: [Limit; 6] = [
-    Limit { query: "WorkflowId = 'order-00042'", runs_min: 4, rows_max: 200 },
-    Limit { query: "Kw = 'rare'", runs_min: 10, rows_max: 200 },
-    Limit {
-        query: "WorkflowType = 'type-1' AND Kw = 'rare' AND StartTime > '2025-01-01T00:00:00Z'",
-        runs_min: 0,
-        rows_max: 200,
-    },
-    Limit { query: "", runs_min: 100, rows_max: 300 },
-    Limit { query: "ExecutionStatus = 'Failed'", runs_min: 100, rows_max: 300 },
-    Limit { query: "WorkflowType = 'type-1'", runs_min: 100, rows_max: 3000 },
-];
+fn limits(runs: &[Run]) -> Vec<Limit> {
+    let mut telling = runs.iter().map(|run| run.record.run_id).filter(|run_id| run_id.started_within().is_some());
+    let [one, other] = [0, 1000].map(|n| telling.nth(n).expect("most tell when they started"));
+    let limit = |query: &str, runs_min, rows_max| Limit { query: query.to_owned(), runs_min, rows_max };
+    vec![
+        limit("WorkflowId = 'order-00042'", 4, 200),
+        limit("Kw = 'rare'", 10, 200),
+        limit("WorkflowType = 'type-1' AND Kw = 'rare' AND StartTime > '2025-01-01T00:00:00Z'", 0, 200),
+        limit("", 100, 300),
+        limit("ExecutionStatus = 'Failed'", 100, 300),
+        limit("WorkflowType = 'type-1'", 100, 3000),
+        // Some eight runs started at the same moment.
+        limit(&format!("RunId = '{one}'"), 1, 36),
+        limit(&format!("RunId IN ('{one}', '{other}')"), 2, 60),
+        limit("RunId = 'no id'", 0, 10),
+    ]
+}
 
 /// First pages of a hundred in a large namespace, and how they say that they are put together.
 pub(crate) async fn check_costs(engine: Arc<dyn Engine>, n_runs: u32) {
@@ -351,21 +401,24 @@ pub(crate) async fn check_costs(engine: Arc<dyn Engine>, n_runs: u32) {
     let runs: Vec<Run> = runs(n_runs, namespace_id).into_iter().map(Run::plain).collect();
     fill(&stores, namespace_id, &runs).await;
     let rows_read = || counts.rows_read.load(Ordering::Relaxed);
-    for Limit { query, runs_min, rows_max } in LIMITS {
+    let limits = limits(&runs);
+    for Limit { query, runs_min, rows_max } in &limits {
         let before = rows_read();
-        let (query, page_size, token) = (query.to_owned(), 100, Default::default());
+        let (page_size, token) = (100, Default::default());
         let among = Among::Runs;
         let asked = ListRequest { namespace_id, custom: custom(), among, query: query.clone(), page_size, token };
         let n_listed = service.list(asked).await.expect("it is listed").executions.len();
         let n_read = rows_read() - before;
         eprintln!("{query:?} of {n_runs} runs: {n_listed} listed, {n_read} rows read");
-        assert!(n_listed >= runs_min, "{query}: only {n_listed} runs");
-        assert!(n_read <= rows_max, "{query}: {n_read} rows read for {n_listed} runs");
+        assert!(n_listed >= *runs_min, "{query}: only {n_listed} runs");
+        assert!(n_read <= *rows_max, "{query}: {n_read} rows read for {n_listed} runs");
     }
     let explain = async |query| service.explain(namespace_id, &custom(), query).await.expect("it is explained");
     let rare = explain("Kw = 'rare'").await;
     assert!(rare.iter().any(|line| line.ends_with("names 10")), "{rare:?}");
     assert_eq!(rare.last().map(String::as_str), Some("plan: read the records of 10 candidates, and sort them"));
+    let by_id = explain(&limits[6].query).await;
+    assert_eq!(by_id[by_id.len() - 2], "index StartTime, as RunId tells it (1 stretch): names 1");
     let all = explain("").await;
     assert!(all.last().is_some_and(|plan| plan.starts_with("plan: look at runs in the usual order")), "{all:?}");
 }

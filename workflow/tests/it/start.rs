@@ -9,7 +9,7 @@ use proto::temporal::api::history::v1::history_event::Attributes;
 use uuid::Uuid;
 use workflow::{
     CurrentRun, EventId, Input, NamespaceId, Parent, Rejection, RequestCancel, RunId, StartDecision, StartPolicy,
-    Status, TimerTask, TransferTask, decide_start,
+    Status, TimerTask, Timestamp, TransferTask, decide_start,
 };
 
 use crate::run::{Run, SECOND, facts, key, plain_start, signal, span};
@@ -191,4 +191,15 @@ fn policies_decide_whether_a_run_may_start_beside_another() {
         assert_eq!(decide_start(Some(&current), same), SameRequest(run_id));
         assert_eq!(decide_start(None, policy), Create);
     }
+}
+
+#[test]
+fn the_id_of_a_run_tells_the_millisecond_of_its_start_and_an_older_id_tells_nothing() {
+    let run_id = RunId::new(Timestamp(1_700_000_000_123_456_789), &[0xff; 10]);
+    assert_eq!(run_id.0.get_version_num(), 7);
+    let (first, last) = (Timestamp(1_700_000_000_123_000_000), Timestamp(1_700_000_000_123_999_999));
+    assert_eq!(run_id.started_within(), Some(first..=last));
+    assert_eq!(RunId::new(first, &[0; 10]).started_within(), RunId::new(last, &[1; 10]).started_within());
+    assert_ne!(RunId::new(first, &[0; 10]), RunId::new(first, &[1; 10]));
+    assert_eq!(RunId(uuid::Builder::from_random_bytes([7; 16]).into_uuid()).started_within(), None);
 }
