@@ -123,6 +123,10 @@ impl ActivityProgress {
 }
 
 impl Activity {
+    pub(crate) fn is_paused(&self) -> bool {
+        self.unrecorded.pause.is_some()
+    }
+
     /// The next moment at which it times out, as it stands now.
     pub(crate) fn next_deadline(&self) -> Option<Deadline> {
         let progress = &self.unrecorded;

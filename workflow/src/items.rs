@@ -109,6 +109,11 @@ impl<V: Clone> Items<V> {
         self.len == 0
     }
 
+    /// The ids of those that were touched.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = i64> {
+        self.touched.iter().copied()
+    }
+
     /// What was touched since the last call: an item to write, or `None` for one to delete.
     pub fn take_touched(&mut self) -> Vec<(i64, Option<Arc<V>>)> {
         let touched = std::mem::take(&mut self.touched).into_iter();

@@ -1,18 +1,19 @@
-//! What lists tell of a run, and when that changes: it begins, it closes, it is paused, its memo or its search attributes
-//! are other ones.
+//! What lists tell of a run, and when that changes: it begins, it closes, it or an activity is paused, its memo or its
+//! search attributes are other ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::temporal::api::common::v1::{Memo, Payload, SearchAttributes};
 
+use crate::pause::{self, Pausable};
 use crate::state::{ExecutionState, Status};
 use crate::tasks::VisibilityTask;
 
 /// A run as lists tell of it, before a transition.
 pub(crate) struct Listed {
     status: Status,
-    is_paused: bool,
+    pausable: Pausable,
     memo: Arc<Memo>,
     search_attributes: Arc<SearchAttributes>,
 }
@@ -21,7 +22,7 @@ impl Listed {
     pub(crate) fn new(state: &ExecutionState) -> Self {
         Self {
             status: state.status,
-            is_paused: state.paused().is_some(),
+            pausable: Pausable::new(state),
             memo: Arc::clone(&state.memo),
             search_attributes: Arc::clone(&state.search_attributes),
         }
@@ -34,7 +35,7 @@ impl Listed {
 
     /// What lists must hear, if anything.
     pub(crate) fn change(&self, state: &ExecutionState) -> Option<VisibilityTask> {
-        let is_other = self.status != state.status || self.is_paused != state.paused().is_some();
+        let is_other = self.status != state.status || self.pausable.is_other(state);
         (is_other || self.has_other_properties(state)).then(|| VisibilityTask {
             is_first: false,
             replaced: self.replaced(state),
@@ -44,10 +45,12 @@ impl Listed {
     }
 
     fn replaced(&self, state: &ExecutionState) -> BTreeMap<String, Payload> {
-        if Arc::ptr_eq(&self.search_attributes, &state.search_attributes) {
+        if Arc::ptr_eq(&self.search_attributes, &state.search_attributes) && !self.pausable.is_other(state) {
             return BTreeMap::new();
         }
-        let (before, now) = (&self.search_attributes.indexed_fields, &state.search_attributes.indexed_fields);
+        let before = self.pausable.shown(&state.key.workflow_id, &self.search_attributes);
+        let now = pause::shown_search_attributes(state);
+        let (before, now) = (&before.indexed_fields, &now.indexed_fields);
         let other = before.keys().chain(now.keys()).filter(|name| before.get(*name) != now.get(*name));
         other.map(|name| (name.clone(), before.get(name).cloned().unwrap_or_default())).collect()
     }

@@ -15,6 +15,7 @@ use crate::activity::{self, Activity};
 use crate::draft::Draft;
 use crate::ids::EventId;
 use crate::input::PauseRequest;
+use crate::items::Items;
 use crate::state::ExecutionState;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
@@ -92,7 +93,7 @@ fn take_back_task(draft: &mut Draft) {
 
 /// Activities that no worker has, and that are not paused by themselves.
 fn waiting_activities(draft: &Draft) -> Vec<EventId> {
-    let waits = |activity: &Activity| activity.unrecorded.started.is_none() && activity.unrecorded.pause.is_none();
+    let waits = |activity: &Activity| activity.unrecorded.started.is_none() && !activity.is_paused();
     let ids = draft.state.activities.iter().filter(|(_, activity)| waits(activity)).map(|(id, _)| EventId(id));
     ids.filter(|id| activity::find(draft, *id).is_some()).collect()
 }
@@ -175,21 +176,44 @@ pub(crate) fn fits_unpaused(state: &ExecutionState) -> Result<(), &'static str> 
 /// there is no event.
 #[must_use]
 pub fn shown_search_attributes(state: &ExecutionState) -> SearchAttributes {
-    let mut shown = state.search_attributes.as_ref().clone();
-    let paused = paused(state);
-    if !paused.is_empty() {
-        shown.indexed_fields.insert(PAUSED.to_owned(), keywords(&paused));
-    }
-    shown
+    Pausable::new(state).shown(&state.key.workflow_id, &state.search_attributes)
 }
 
-/// The run itself and the reason, then the types of its paused activities.
-fn paused(state: &ExecutionState) -> Vec<String> {
-    let pause = state.paused();
-    let workflow = pause.iter().map(|_| format!("Workflow:{}", state.key.workflow_id));
-    let reason = pause.iter().filter(|pause| !pause.reason.is_empty()).map(|pause| format!("Reason:{}", pause.reason));
-    let is_paused = |activity: &&Activity| activity.unrecorded.pause.is_some();
-    let paused = state.activities.iter().map(|(_, activity)| activity).filter(is_paused);
-    let types: BTreeSet<&str> = paused.map(|activity| activity.activity_type.as_str()).collect();
-    workflow.chain(reason).chain(types.into_iter().map(|name| format!("property:activityType={name}"))).collect()
+/// What of a run can be paused. Cheap to make: the activities are shared with its state.
+pub(crate) struct Pausable {
+    pause: Option<Pause>,
+    activities: Items<Activity>,
+}
+
+impl Pausable {
+    pub(crate) fn new(state: &ExecutionState) -> Self {
+        Self { pause: state.paused(), activities: state.activities.clone() }
+    }
+
+    /// Whether the transition that led to this state paused something, or ended that.
+    pub(crate) fn is_other(&self, state: &ExecutionState) -> bool {
+        let is_paused = |activities: &Items<Activity>, id| activities.get(id).is_some_and(Activity::is_paused);
+        let differs = |id| is_paused(&self.activities, id) != is_paused(&state.activities, id);
+        self.pause != state.paused() || state.activities.touched().any(differs)
+    }
+
+    /// These search attributes, and what is paused.
+    pub(crate) fn shown(&self, workflow_id: &str, attributes: &SearchAttributes) -> SearchAttributes {
+        let mut shown = attributes.clone();
+        let paused = self.paused(workflow_id);
+        if !paused.is_empty() {
+            shown.indexed_fields.insert(PAUSED.to_owned(), keywords(&paused));
+        }
+        shown
+    }
+
+    /// The run itself and the reason, then the types of its paused activities.
+    fn paused(&self, workflow_id: &str) -> Vec<String> {
+        let pause = self.pause.iter();
+        let workflow = pause.clone().map(|_| format!("Workflow:{workflow_id}"));
+        let reason = pause.filter(|pause| !pause.reason.is_empty()).map(|pause| format!("Reason:{}", pause.reason));
+        let paused = self.activities.iter().map(|(_, activity)| activity).filter(|activity| activity.is_paused());
+        let types: BTreeSet<&str> = paused.map(|activity| activity.activity_type.as_str()).collect();
+        workflow.chain(reason).chain(types.into_iter().map(|name| format!("property:activityType={name}"))).collect()
+    }
 }

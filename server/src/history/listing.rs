@@ -54,7 +54,7 @@ pub(crate) fn record_of(state: &ExecutionState) -> Record {
             state_transitions: state.unrecorded.db_record_version,
         }),
         memo: state.memo.as_ref().clone(),
-        search_attributes: state.search_attributes.as_ref().clone(),
+        search_attributes: workflow::shown_search_attributes(state),
         parent: parent.map(|parent| parent.execution.clone()),
         root: parent.and_then(|parent| parent.root.clone()),
         listing: state.unrecorded.listing,

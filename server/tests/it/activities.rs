@@ -10,12 +10,13 @@ use proto::temporal::api::enums::v1::{CommandType, PendingActivityState};
 use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::taskqueue::v1::TaskQueue;
-use proto::temporal::api::workflow::v1::PendingActivityInfo;
 use proto::temporal::api::workflow::v1::pending_activity_info::pause_info::PausedBy;
+use proto::temporal::api::workflow::v1::{PendingActivityInfo, WorkflowExecutionInfo};
 use proto::temporal::api::workflowservice::v1 as public;
 use tonic::{Code, Status};
 
 use crate::given::{Given, NAMESPACE, a_node, refused, within};
+use crate::paging::until_listed;
 
 /// Longer than anything that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -337,5 +338,25 @@ async fn an_activity_of_a_workflow_is_operated_on_by_the_newer_rpcs_too() {
     let unsaid = public::UpdateActivityExecutionOptionsRequest { update_mask: None, ..update };
     let refusal = given.client().update_activity_execution_options(unsaid).await;
     refused(refusal, Code::InvalidArgument, "UpdateMask is not provided");
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_is_found_by_the_types_of_its_paused_activities() {
+    let given = a_node().await;
+    a_run_with_an_activity(&given).await;
+    let told = |listed: &[WorkflowExecutionInfo]| {
+        let attributes = listed[0].search_attributes.clone().unwrap_or_default();
+        attributes.indexed_fields.get("TemporalPauseInfo").map(|value| value.data.clone())
+    };
+    let paused = "TemporalPauseInfo = 'property:activityType=Pay'";
+    pause(&given, "p").await.expect("a pause");
+    assert_eq!(
+        told(&until_listed(&given, paused, &["order"]).await).expect("it is told"),
+        "[\"property:activityType=Pay\"]"
+    );
+    unpause(&given).await;
+    until_listed(&given, paused, &[]).await;
+    assert_eq!(told(&until_listed(&given, "TemporalPauseInfo IS NULL", &["order"]).await), None);
     given.stop().await;
 }

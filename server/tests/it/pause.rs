@@ -10,6 +10,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 use tonic::Code;
 
 use crate::given::{Given, NAMESPACE, a_node, refused, within};
+use crate::paging::until_listed;
 
 const ID: &str = "paused";
 
@@ -121,5 +122,27 @@ async fn a_pause_that_cannot_be_is_refused() {
     refused(refusal, Code::InvalidArgument, "WorkflowId is not set on request.");
     let long = public::PauseWorkflowExecutionRequest { reason: "x".repeat(1001), ..pause("p") };
     refused(given.client().pause_workflow_execution(long).await, Code::InvalidArgument, "reason is too long.");
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_is_found_by_its_pause_and_by_the_reason() {
+    let given = a_node().await;
+    start(&given).await;
+    given.client().pause_workflow_execution(pause("p-1")).await.expect("an open run is paused");
+    let queries =
+        ["TemporalPauseInfo = 'Workflow:paused'", "TemporalPauseInfo IN ('Reason:deploying', 'Reason:other')"];
+    for query in queries {
+        let listed = until_listed(&given, query, &[ID]).await;
+        assert_eq!(listed[0].status(), WorkflowExecutionStatus::Paused);
+        let told = listed[0].search_attributes.clone().unwrap_or_default().indexed_fields["TemporalPauseInfo"].clone();
+        assert_eq!(told.data, r#"["Workflow:paused","Reason:deploying"]"#);
+        assert_eq!(told.metadata["type"], "KeywordList");
+    }
+    given.client().unpause_workflow_execution(unpause()).await.expect("a paused run is unpaused");
+    for query in queries {
+        until_listed(&given, query, &[]).await;
+    }
+    until_listed(&given, "TemporalPauseInfo IS NULL AND ExecutionStatus = 'Running'", &[ID]).await;
     given.stop().await;
 }

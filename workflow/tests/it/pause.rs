@@ -18,6 +18,12 @@ fn unpause(run: &mut Run) {
     run.input(Input::Unpause(request("u"))).unwrap();
 }
 
+fn pause_activity(run: &mut Run, id: &str) {
+    let target = workflow::ActivityTarget::Id(id.to_owned());
+    let (identity, reason, request_id) = ("op".to_owned(), "hot".to_owned(), String::new());
+    run.input(Input::PauseActivity(workflow::PauseActivity { target, identity, reason, request_id })).unwrap();
+}
+
 fn n_activity_tasks(run: &mut Run) -> usize {
     let tasks = run.take_tasks();
     let is_activity = |task: &&workflow::Task| matches!(task, workflow::Task::Transfer(TransferTask::Activity { .. }));
@@ -133,14 +139,36 @@ fn what_is_paused_is_told_among_the_search_attributes() {
     };
     let mut run = Run::after(vec![schedule_activity("one"), schedule_activity("two")]);
     assert_eq!(shown(&run), None);
-    for id in ["one", "two"] {
-        let target = workflow::ActivityTarget::Id(id.to_owned());
-        let (identity, reason, request_id) = ("op".to_owned(), "hot".to_owned(), String::new());
-        run.input(Input::PauseActivity(workflow::PauseActivity { target, identity, reason, request_id })).unwrap();
-    }
+    pause_activity(&mut run, "one");
+    pause_activity(&mut run, "two");
     let activity_type = run.activity(5).activity_type.clone();
     assert_eq!(shown(&run).unwrap(), format!(r#"["property:activityType={activity_type}"]"#));
     pause(&mut run);
     let expected = format!(r#"["Workflow:order-1","Reason:deploying","property:activityType={activity_type}"]"#);
     assert_eq!(shown(&run).unwrap(), expected);
+}
+
+#[test]
+fn lists_hear_that_something_is_paused_and_what_they_were_told_before() {
+    /// What lists are to forget of what is paused, if they hear anything.
+    fn forgotten(run: &mut Run) -> Vec<String> {
+        let told = run.take_tasks().into_iter().filter_map(|task| match task {
+            workflow::Task::Visibility(task) => Some(task.replaced),
+            workflow::Task::Transfer(_) | workflow::Task::Timer { .. } => None,
+        });
+        told.map(|replaced| String::from_utf8(replaced["TemporalPauseInfo"].data.to_vec()).unwrap()).collect()
+    }
+    let mut run = Run::after(vec![schedule_activity("one")]);
+    let of_activity = format!(r#"["property:activityType={}"]"#, run.activity(5).activity_type);
+    run.take_tasks();
+    pause_activity(&mut run, "one");
+    assert_eq!(forgotten(&mut run), [""]);
+    pause(&mut run);
+    assert_eq!(forgotten(&mut run), [of_activity]);
+    run.signal("s").unwrap();
+    assert_eq!(forgotten(&mut run), [""; 0]);
+    unpause(&mut run);
+    let of_both =
+        format!(r#"["Workflow:order-1","Reason:deploying","property:activityType={}"]"#, run.activity(5).activity_type);
+    assert_eq!(forgotten(&mut run), [of_both]);
 }
