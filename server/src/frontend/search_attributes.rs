@@ -13,14 +13,16 @@ use super::call::{Call, patiently};
 use super::validate::invalid;
 use crate::errors::ServiceError;
 use crate::search_attributes::attribute::{PREDEFINED, SystemAttribute};
-use crate::search_attributes::custom::{is_reserved, of_server};
+use crate::search_attributes::custom::{is_reserved, of_server, usual_places};
 
-/// All that the server itself defines.
+/// All that the server itself defines, and the places of what namespaces do. Which these are named, `list` tells.
 pub(super) async fn get(
     _frontend: &Frontend,
     _call: Call<public::GetSearchAttributesRequest>,
 ) -> Result<public::GetSearchAttributesResponse, ServiceError> {
-    Ok(public::GetSearchAttributesResponse { keys: of_all_namespaces() })
+    let mut keys = of_all_namespaces();
+    keys.extend(usual_places().map(|(place, value_type)| (place, value_type.to_proto().into())));
+    Ok(public::GetSearchAttributesResponse { keys })
 }
 
 pub(super) async fn list(

@@ -75,9 +75,27 @@ pub fn with_added<'a>(
 
 /// The first place that is free for an attribute of this type.
 fn free_place(aliases: &HashMap<String, String>, value_type: ValueType) -> String {
-    let places = (1..).map(|number| format!("{}{number:02}", value_type.name()));
-    let mut free = places.filter(|place| !aliases.contains_key(place));
+    let mut free = places(value_type).filter(|place| !aliases.contains_key(place));
     free.next().expect("there are more numbers than attributes")
+}
+
+fn places(value_type: ValueType) -> impl Iterator<Item = String> {
+    (1..).map(move |number| format!("{}{number:02}", value_type.name()))
+}
+
+/// The places that clients of no namespace in particular are told of, as many as the reference lays out: here a namespace has
+/// as many as it needs.
+pub fn usual_places() -> impl Iterator<Item = (String, ValueType)> {
+    const HOW_MANY: [(ValueType, usize); 7] = [
+        (ValueType::Bool, 3),
+        (ValueType::Datetime, 3),
+        (ValueType::Double, 3),
+        (ValueType::Int, 3),
+        (ValueType::Keyword, 10),
+        (ValueType::Text, 3),
+        (ValueType::KeywordList, 3),
+    ];
+    HOW_MANY.into_iter().flat_map(|(value_type, n)| places(value_type).take(n).map(move |place| (place, value_type)))
 }
 
 /// Whether users may not define an attribute of this name.
