@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use persistence::stores::visibility::{Change, VisibilityStore};
 use tokio::task::JoinSet;
-use workflow::NamespaceId;
+use workflow::{NamespaceId, Timestamp};
 
 use super::writer::Writer;
 use crate::cluster::peers::Peers;
@@ -14,6 +14,7 @@ use crate::errors::ServiceError;
 
 pub struct Service {
     pub(super) env: Env,
+    pub(super) began_at: Timestamp,
     pub(super) store: VisibilityStore,
     pub(super) peers: Peers,
     writer: Arc<Writer>,
@@ -35,7 +36,8 @@ impl Service {
         let mut running = JoinSet::new();
         running.spawn(Arc::clone(&writer).run());
         let running = Mutex::new(running);
-        Arc::new(Self { env: parts.env, store: parts.store, peers: parts.peers, writer, running })
+        let Parts { env, store, peers, .. } = parts;
+        Arc::new(Self { began_at: env.now(), env, store, peers, writer, running })
     }
 
     /// Writes nothing more. Whoever waits hears that it stops; shards have ended by then.

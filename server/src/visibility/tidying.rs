@@ -13,13 +13,16 @@ use super::bounds::CLOSED;
 use super::reading::ends_at;
 use super::service::Service;
 
-/// After its end, a segment is left alone for so long: changes may still be on their way into it.
+/// After its end, a segment is left alone for so long, and all are after a node's start: changes may still be on their way.
 const LEFT_ALONE: Duration = Duration::from_secs(10 * 60);
 
 impl Service {
     /// Looks after one of the segments, by chance.
     pub(super) async fn tidy(&self, namespace_id: NamespaceId, segments: &[Segment]) {
         let now = self.env.now();
+        if self.began_at + LEFT_ALONE >= now {
+            return;
+        }
         let old: Vec<&Segment> = segments.iter().filter(|segment| ends_at(segment) + LEFT_ALONE < now).collect();
         let chance = usize::try_from(self.env.new_uuid().as_fields().0).unwrap_or_default();
         let Some(segment) = old.get(chance % old.len().max(1)) else { return };

@@ -13,6 +13,7 @@ mod paging;
 mod lists;
 mod list_pages;
 mod run_ids;
+mod tidying;
 mod query_table;
 mod query_costs;
 mod children;

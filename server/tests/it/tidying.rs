@@ -1,0 +1,194 @@
+//! Old segments of lists: one whose runs are closed is not read for open ones any more, one whose runs are deleted is
+//! forgotten. Whatever breaks off meanwhile, no run is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use persistence::counted::{Counted, Counts};
+use persistence::model::{Fault, Model};
+use persistence::stores::Stores;
+use persistence::stores::visibility::record::{Close, Record};
+use persistence::stores::visibility::{Change, Known, Put, Removal, Segment};
+use proto::temporal::api::enums::v1::WorkflowExecutionStatus as Status;
+use server::cluster::peers::Peers;
+use server::cluster::segments::Segments;
+use server::env::Env;
+use server::search_attributes::custom::CustomAttributes;
+use server::visibility::list::{Among, ListRequest};
+use server::visibility::service::{Parts, Service};
+use uuid::Uuid;
+use workflow::{Listing, NamespaceId, RunId, Timestamp};
+
+use crate::query_table::blank;
+
+const NAMESPACE_ID: NamespaceId = NamespaceId(Uuid::from_u128(1));
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// So many that each old segment was looked after several times: each list takes one of them by chance.
+const N_LISTS: usize = 64;
+/// All that is ever told.
+const TOLD: [&str; 4] = ["closed-0", "closed-1", "left-open", "with-it"];
+
+/// A node that went down some days ago, and what it left of its lists.
+struct Left {
+    model: Arc<Model>,
+    stores: Stores,
+    counts: Arc<Counts>,
+    env: Env,
+    settled: i64,
+    open: i64,
+    emptied: i64,
+}
+
+impl Left {
+    /// A segment whose runs are closed, one with an open run, and one whose runs were deleted.
+    async fn new() -> Self {
+        let (model, env) = (Model::new(), Env::simulated(7));
+        let (engine, counts) = Counted::new(Arc::clone(&model) as Arc<_>);
+        let stores = Stores::new(engine);
+        let began_at = |n_days: u32| Timestamp(env.now().0 - i64::try_from((n_days * DAY).as_nanos()).expect("days"));
+        let [settled, open, emptied] = [5, 4, 3].map(|n_days| (began_at(n_days).0 / 1_000_000) << 20);
+        for id in [settled, open, emptied] {
+            let segment = Segment { id, sealed_at: None, is_settled: false };
+            stores.visibility.put_segment(NAMESPACE_ID, segment).await.expect("it is written");
+        }
+        let deleted = closed("deleted", emptied);
+        let runs = [closed("closed-0", settled), closed("closed-1", settled), record("left-open", open)];
+        let mut changes: Vec<Change> =
+            runs.into_iter().chain([closed("with-it", open), deleted.clone()]).map(put).collect();
+        changes.push(Change::Remove(Box::new(Removal { record: deleted, terms: Vec::new() })));
+        for change in changes {
+            stores.visibility.write(&[change]).await.expect("it is written");
+        }
+        Self { model, stores, counts, env, settled, open, emptied }
+    }
+
+    /// A node that starts now, and lists from the moment on at which it looks after segments.
+    async fn a_service(&self) -> Arc<Service> {
+        let service = self.a_young_service();
+        tokio::time::advance(11 * MINUTE).await;
+        service
+    }
+
+    fn a_young_service(&self) -> Arc<Service> {
+        let (env, store) = (self.env.clone(), self.stores.visibility.clone());
+        Service::start(Parts { segments: Segments::new(env.clone()), peers: Peers::default(), env, store })
+    }
+
+    /// The segments that lists know of, with whether their runs are known to be closed.
+    async fn segments(&self) -> Vec<(i64, bool)> {
+        let segments = self.stores.visibility.segments(NAMESPACE_ID).await.expect("they are read");
+        segments.into_iter().map(|segment| (segment.id, segment.is_settled)).collect()
+    }
+
+    /// The reads of one list of open runs.
+    async fn reads(&self, service: &Service) -> u64 {
+        let before = self.counts.reads.load(Ordering::Relaxed);
+        assert_eq!(listed(service, "CloseTime IS NULL").await, ["left-open"]);
+        self.counts.reads.load(Ordering::Relaxed) - before
+    }
+}
+
+fn segment_began_at(segment: i64) -> Timestamp {
+    server::cluster::segments::begins_at(segment)
+}
+
+/// An open run that started a minute after its segment began.
+fn record(workflow_id: &str, segment: i64) -> Record {
+    let started_at = segment_began_at(segment) + MINUTE;
+    let random: [u8; 10] = std::array::from_fn(|n| workflow_id.as_bytes().get(n).copied().unwrap_or_default());
+    Record {
+        workflow_id: workflow_id.into(),
+        listing: Listing { started_in: segment, closed_in: None },
+        ..blank(NAMESPACE_ID, RunId::new(started_at, &random), started_at)
+    }
+}
+
+fn closed(workflow_id: &str, segment: i64) -> Record {
+    let open = record(workflow_id, segment);
+    let at = open.started_at + MINUTE;
+    Record {
+        status: Status::Completed,
+        closed: Some(Close { at, history_length: 3, history_size: 300, state_transitions: 2 }),
+        listing: Listing { started_in: segment, closed_in: Some(segment) },
+        ..open
+    }
+}
+
+fn put(record: Record) -> Change {
+    Change::Put(Box::new(Put { record, terms: Vec::new(), stale: Vec::new(), known: Known::Never }))
+}
+
+async fn listed(service: &Service, query: &str) -> Vec<String> {
+    let request = ListRequest {
+        namespace_id: NAMESPACE_ID,
+        custom: CustomAttributes::default(),
+        among: Among::Runs,
+        query: query.to_owned(),
+        page_size: 100,
+        token: Default::default(),
+    };
+    let page = service.list(request).await.expect("it is listed");
+    let mut ids: Vec<String> =
+        page.executions.into_iter().map(|run| run.execution.unwrap_or_default().workflow_id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+async fn list_often(service: &Service, n_lists: usize) {
+    for _ in 0..n_lists {
+        assert_eq!(listed(service, "").await, TOLD);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_segment_is_settled_when_its_runs_are_closed_and_forgotten_when_they_are_deleted() {
+    let left = Left::new().await;
+    let service = left.a_service().await;
+    let (settled, open, emptied) = (left.settled, left.open, left.emptied);
+    assert_eq!(left.segments().await, [(emptied, false), (open, false), (settled, false)]);
+    // The directory, and the open runs of each segment; then it looks into one of them.
+    assert_eq!(left.reads(&service).await, 1 + 3 + 1);
+    list_often(&service, N_LISTS).await;
+    assert_eq!(left.segments().await, [(open, false), (settled, true)]);
+    // A settled segment is asked for all that may be left in it: it has one run started, and no more is asked.
+    assert_eq!(left.reads(&service).await, 1 + 1 + 1);
+    service.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn segments_that_are_looked_after_lose_no_run_whenever_a_node_ends_or_a_write_fails() {
+    use Fault::{AppliedLater, TimeoutApplied, TimeoutNotApplied, Unavailable};
+    let faults = [None, Some(Unavailable), Some(TimeoutNotApplied), Some(TimeoutApplied), Some(AppliedLater)];
+    for (n_lists, fault) in (0..8).flat_map(|n_lists| faults.map(|fault| (n_lists, fault))) {
+        let left = Left::new().await;
+        let first = left.a_service().await;
+        if let Some(fault) = fault {
+            left.model.inject_nth(1 + n_lists % 3, fault);
+        }
+        list_often(&first, n_lists).await;
+        // Whatever it was at is not gone on with.
+        first.shutdown().await;
+        let second = left.a_service().await;
+        list_often(&second, N_LISTS).await;
+        assert_eq!(left.segments().await, [(left.open, false), (left.settled, true)], "{fault:?} at {n_lists}");
+        second.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_lists_hear_of_only_after_a_restart_is_told_as_open() {
+    let left = Left::new().await;
+    let service = left.a_young_service();
+    list_often(&service, N_LISTS).await;
+    let as_they_were = [(left.emptied, false), (left.open, false), (left.settled, false)];
+    assert_eq!(left.segments().await, as_they_were, "a node that has just started leaves them alone");
+    service.write(vec![put(record("unheard-of", left.settled))]).await.expect("it is written");
+    tokio::time::advance(11 * MINUTE).await;
+    for _ in 0..N_LISTS {
+        assert_eq!(listed(&service, "CloseTime IS NULL").await, ["left-open", "unheard-of"]);
+    }
+    assert_eq!(left.segments().await, [(left.open, false), (left.settled, false)]);
+    service.shutdown().await;
+}
