@@ -19,6 +19,11 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 use uuid::Uuid;
 
+#[path = "../it/given.rs"]
+#[expect(dead_code, reason = "the tests on the embedded store use more of it")]
+mod given;
+#[path = "../it/paging.rs"]
+mod paging;
 #[path = "../it/query_table.rs"]
 mod query_table;
 mod lists;
