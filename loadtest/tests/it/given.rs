@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use persistence::counted::Counts;
+use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
 use serde_json::Value;
 use server::config::{Config, EngineKind};
 use server::env::Env;
 use server::node::Node;
 use tempfile::TempDir;
+use tonic::transport::Channel;
 
 pub(crate) struct Given {
     node: Node,
@@ -43,6 +45,12 @@ impl Given {
     /// What the node has sent to its store.
     pub(crate) fn counts(&self) -> &Counts {
         self.node.counts()
+    }
+
+    pub(crate) async fn client(&self) -> WorkflowServiceClient<Channel> {
+        let address = format!("http://{}", self.node.address());
+        let channel = Channel::from_shared(address).expect("an address").connect().await.expect("the node listens");
+        WorkflowServiceClient::new(channel)
     }
 
     /// Runs the driver; how it ended, and its figures.
