@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use persistence::engine::{Batch, Condition, Partition, Row};
+use persistence::engine::{Batch, Condition, KeyRange, Partition, Row, RowChange, Versioned};
 use persistence::table::Value;
 
 use crate::anchor;
@@ -55,11 +55,37 @@ pub(crate) fn steps(batch: &Batch) -> Option<Vec<Step>> {
         let covered = batch.range_deletes.iter().any(|range| range.contains(key));
         steps.push(if covered { delete(partition, key, Some(&condition)) } else { keep(partition, key, &condition) });
     }
-    let ranges = batch.range_deletes.iter().map(|range| anchor::without(partition.table.0, range));
-    for part in ranges.filter_map(|range| Range::new(&range)).flat_map(Range::split) {
+    for part in batch.range_deletes.iter().flat_map(|range| parts(partition, range)) {
         steps.push(Step::new(Shape::DeleteRange(RangeShape::new(&part)), range_values(partition, &part)));
     }
+    for versioned in &batch.versioned {
+        add_versioned(partition, versioned, &mut steps);
+    }
     Some(steps)
+}
+
+/// The ranges that one DELETE each can name.
+fn parts(partition: &Partition, range: &KeyRange) -> impl Iterator<Item = Range> + use<> {
+    let shown = anchor::without(partition.table.0, range);
+    Range::new(&shown).into_iter().flat_map(Range::split)
+}
+
+/// The version takes the place of the time of writing, by which Cassandra knows which of two writes of a row counts.
+fn add_versioned(partition: &Partition, Versioned { version, change }: &Versioned, steps: &mut Vec<Step>) {
+    let version = Value::Bigint(*version);
+    match change {
+        RowChange::Put(row) => {
+            let values = partition.key.iter().chain(&row.key).chain(&row.values).chain([&version]);
+            steps.push(Step::new(Shape::PutAt, values));
+        }
+        RowChange::Delete(key) => {
+            steps.push(Step::new(Shape::DeleteAt, [&version].into_iter().chain(&partition.key).chain(key)));
+        }
+        RowChange::DeleteRange(range) => steps.extend(parts(partition, range).map(|part| {
+            let shape = Shape::DeleteRangeAt(RangeShape::new(&part));
+            Step::new(shape, [&version].into_iter().chain(range_values(partition, &part)))
+        })),
+    }
 }
 
 enum RowCondition<'a> {

@@ -34,6 +34,7 @@ static SCHEMA_VERSION: Table = Table {
     clustering: &[Column::new("version", Kind::Int)],
     statics: &[Column::new("lock_owner", Kind::Uuid), Column::new("lock_expires_at", Kind::Bigint)],
     values: &[Column::new("name", Kind::Text)],
+    is_versioned: false,
 };
 
 #[derive(Debug, Error)]

@@ -26,6 +26,10 @@ pub(crate) enum Shape {
     Delete,
     DeleteIf(Vec<usize>),
     DeleteRange(RangeShape),
+    /// As their namesakes, at a version: it counts unless the row, or its deletion, has a higher one.
+    PutAt,
+    DeleteAt,
+    DeleteRangeAt(RangeShape),
     SetStatics {
         set: Vec<(usize, Cell)>,
         conditions: Vec<(usize, Cell)>,
@@ -79,6 +83,11 @@ pub(crate) fn text(table: &Table, shape: &Shape) -> String {
             format!("DELETE FROM {} WHERE {} IF {}", table.name, whole_key(table), values_equal(table, conditions))
         }
         Shape::DeleteRange(range) => format!("DELETE FROM {} WHERE {}", table.name, range_of(table, range)),
+        Shape::PutAt => insert(table, table.values, " USING TIMESTAMP ?"),
+        Shape::DeleteAt => format!("DELETE FROM {} USING TIMESTAMP ? WHERE {}", table.name, whole_key(table)),
+        Shape::DeleteRangeAt(range) => {
+            format!("DELETE FROM {} USING TIMESTAMP ? WHERE {}", table.name, range_of(table, range))
+        }
         Shape::SetStatics { set, conditions } => update_statics(table, set, conditions),
     }
 }
@@ -97,11 +106,12 @@ fn select(table: &Table, range: &RangeShape, order: &str) -> String {
     format!("SELECT {columns} FROM {} WHERE {} ORDER BY {order} LIMIT ?", table.name, range_of(table, range))
 }
 
-fn insert(table: &Table, values: &[Column], condition: &str) -> String {
+/// `rest` is a condition, or the time of writing.
+fn insert(table: &Table, values: &[Column], rest: &str) -> String {
     let columns = [table.partition, table.clustering, values].concat();
     let names = join(&columns, ", ", |column| column.name.to_owned());
     let marks = join(&columns, ", ", |_| "?".to_owned());
-    format!("INSERT INTO {} ({names}) VALUES ({marks}){condition}", table.name)
+    format!("INSERT INTO {} ({names}) VALUES ({marks}){rest}", table.name)
 }
 
 fn update_row(table: &Table, set: &[Column], conditions: &[usize]) -> String {

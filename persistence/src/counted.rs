@@ -63,7 +63,7 @@ impl Engine for Counted {
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {
         let count = if batch.is_conditional() { &self.counts.conditional_writes } else { &self.counts.plain_writes };
         count.fetch_add(1, Ordering::Relaxed);
-        let rows = batch.puts.len() + batch.deletes.len();
+        let rows = batch.all_puts().count() + batch.all_deletes().count();
         self.counts.rows_written.fetch_add(rows as u64, Ordering::Relaxed);
         self.engine.write(batch)
     }

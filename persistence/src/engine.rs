@@ -30,7 +30,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Applies all of the batch or nothing of it.
     ///
     /// `Err(Unavailable)` means certainly not applied, now or later; `Err(OutcomeUnknown)` that it may have been, or may
-    /// still be until the next conditional write to this partition.
+    /// still be until the next conditional write to this partition (to a versioned table: at any later time).
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>>;
 }
 
@@ -111,7 +111,31 @@ pub struct Batch {
     pub puts: Vec<Row>,
     pub deletes: Vec<Vec<Value>>,
     pub range_deletes: Vec<KeyRange>,
+    /// All that a batch of a versioned table has; nothing in any other.
+    pub versioned: Vec<Versioned>,
     pub durable: Durable,
+}
+
+/// A change to a versioned table. Of all changes of a row the one with the highest version counts, in whatever order they
+/// arrive: what is older than a put does not change the row, and what is older than its deletion does not bring it back. Of
+/// a put and a deletion with the same version the deletion counts; two puts with the same version say the same.
+///
+/// Deletions are remembered for a time (`gc_grace_seconds`) or up to a number, which is longer than any write is on its way.
+/// An engine that a single process writes to may go by the order of arrival instead: nothing comes late there from another
+/// one, and whoever writes sends the versions of a row in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Versioned {
+    /// Not negative, and like a moment of about now in µs: CQL takes it for the time of writing, by which its files are
+    /// sorted out, and ScyllaDB refuses what is more than three days ahead.
+    pub version: i64,
+    pub change: RowChange,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowChange {
+    Put(Row),
+    Delete(Vec<Value>),
+    DeleteRange(KeyRange),
 }
 
 /// From when on a batch must not be lost.
@@ -271,6 +295,7 @@ impl Batch {
             puts: Vec::new(),
             deletes: Vec::new(),
             range_deletes: Vec::new(),
+            versioned: Vec::new(),
             durable: Durable::AtOnce,
         }
     }
@@ -280,22 +305,51 @@ impl Batch {
         !self.conditions.is_empty()
     }
 
+    /// Every row that is put, with a version or without.
+    pub fn all_puts(&self) -> impl Iterator<Item = &Row> {
+        let versioned = self.versioned.iter().filter_map(|versioned| match &versioned.change {
+            RowChange::Put(row) => Some(row),
+            RowChange::Delete(_) | RowChange::DeleteRange(_) => None,
+        });
+        self.puts.iter().chain(versioned)
+    }
+
+    /// The key of every row that is deleted by itself, with a version or without.
+    pub fn all_deletes(&self) -> impl Iterator<Item = &Vec<Value>> {
+        let versioned = self.versioned.iter().filter_map(|versioned| match &versioned.change {
+            RowChange::Delete(key) => Some(key),
+            RowChange::Put(_) | RowChange::DeleteRange(_) => None,
+        });
+        self.deletes.iter().chain(versioned)
+    }
+
+    /// Every range that is deleted, with a version or without.
+    pub fn all_range_deletes(&self) -> impl Iterator<Item = &KeyRange> {
+        let versioned = self.versioned.iter().filter_map(|versioned| match &versioned.change {
+            RowChange::DeleteRange(range) => Some(range),
+            RowChange::Put(_) | RowChange::Delete(_) => None,
+        });
+        self.range_deletes.iter().chain(versioned)
+    }
+
     /// Asserts what only our own code can break; each engine calls it before it writes.
     pub fn check(&self) {
         let table = self.partition.table.0;
+        self.check_versions();
+        let range_deletes: Vec<&KeyRange> = self.all_range_deletes().collect();
         let mut named = std::collections::BTreeSet::new();
-        for row in &self.puts {
+        for row in self.all_puts() {
             assert_kinds(table, table.clustering, &row.key);
             assert_kinds(table, table.values, &row.values);
             assert!(named.insert(&row.key), "{}: row {:?} named twice in a batch", table.name, row.key);
-            let covered = self.range_deletes.iter().any(|range| range.contains(&row.key));
+            let covered = range_deletes.iter().any(|range| range.contains(&row.key));
             assert!(!covered, "{}: row {:?} put and range-deleted in one batch", table.name, row.key);
         }
-        for key in &self.deletes {
+        for key in self.all_deletes() {
             assert_kinds(table, table.clustering, key);
             assert!(named.insert(key), "{}: row {key:?} named twice in a batch", table.name);
         }
-        for range in &self.range_deletes {
+        for range in range_deletes {
             range.check(table);
         }
         let mut set = std::collections::BTreeSet::new();
@@ -308,12 +362,26 @@ impl Batch {
         }
     }
 
+    /// A table changes by versions or without them, and a change with a version has no conditions.
+    fn check_versions(&self) {
+        let name = self.partition.table.0.name;
+        if !self.partition.table.0.is_versioned {
+            assert!(self.versioned.is_empty(), "{name}: the table has no versions");
+            return;
+        }
+        let is_plain = self.conditions.is_empty() && self.statics.is_empty();
+        assert!(is_plain, "{name}: versions go with neither conditions nor static columns");
+        let is_unversioned = self.puts.is_empty() && self.deletes.is_empty() && self.range_deletes.is_empty();
+        assert!(is_unversioned, "{name}: a change without a version");
+        assert!(self.versioned.iter().all(|change| change.version >= 0), "{name}: a negative version");
+    }
+
     /// How many bytes its keys and values take, near enough to bound a batch.
     #[must_use]
     pub fn size(&self) -> usize {
         let statics: usize = self.statics.iter().map(|(_, value)| value.size()).sum();
-        let puts: usize = self.puts.iter().map(|row| size(&row.key) + size(&row.values)).sum();
-        let deletes: usize = self.deletes.iter().map(|key| size(key)).sum();
+        let puts: usize = self.all_puts().map(|row| size(&row.key) + size(&row.values)).sum();
+        let deletes: usize = self.all_deletes().map(|key| size(key)).sum();
         size(&self.partition.key) + statics + puts + deletes
     }
 
@@ -324,7 +392,7 @@ impl Batch {
     pub fn check_size(&self) -> Result<(), StoreError> {
         let name = self.partition.table.0.name;
         let partition_bytes = size(&self.partition.key);
-        let keys = self.puts.iter().map(|row| &row.key).chain(&self.deletes);
+        let keys = self.all_puts().map(|row| &row.key).chain(self.all_deletes());
         let key_bytes = partition_bytes + keys.map(|key| size(key)).max().unwrap_or(0);
         if key_bytes > KEY_BYTES {
             return Err(StoreError::TooLarge(format!("{name}: a key of {key_bytes} bytes exceeds {KEY_BYTES}")));

@@ -15,6 +15,8 @@ pub struct Table {
     pub statics: &'static [Column],
     /// Every row has all of them.
     pub values: &'static [Column],
+    /// Its rows change by versions (`engine::Versioned`), and in no other way.
+    pub is_versioned: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,6 +36,7 @@ pub static EXECUTIONS: Table = Table {
     ],
     statics: &[bigint("range_id"), bigint("commit_id"), blob("shard")],
     values: &[bigint("version"), blob("data")],
+    is_versioned: false,
 };
 
 /// Event batches. The highest `txn_id` of a node wins; `prev_txn_id` chains it to the batch before.
@@ -45,6 +46,7 @@ pub static HISTORY_NODE: Table = Table {
     clustering: &[uuid("branch_id"), bigint("node_id"), bigint("txn_id")],
     statics: &[],
     values: &[bigint("prev_txn_id"), blob("data")],
+    is_versioned: false,
 };
 
 /// Branches of a history that was forked. A history with one branch has no row here.
@@ -54,6 +56,7 @@ pub static HISTORY_TREE: Table = Table {
     clustering: &[uuid("branch_id")],
     statics: &[],
     values: &[blob("data")],
+    is_versioned: false,
 };
 
 /// One task-queue partition: its lease and its backlog, ordered by subqueue (priority) and fairness `pass`.
@@ -63,6 +66,7 @@ pub static TASK_QUEUES: Table = Table {
     clustering: &[int("subqueue"), bigint("pass"), bigint("task_id")],
     statics: &[bigint("range_id"), blob("queue")],
     values: &[blob("data")],
+    is_versioned: false,
 };
 
 pub static TASK_QUEUE_USER_DATA: Table = Table {
@@ -71,6 +75,7 @@ pub static TASK_QUEUE_USER_DATA: Table = Table {
     clustering: &[text("name")],
     statics: &[],
     values: &[bigint("version"), blob("data")],
+    is_versioned: false,
 };
 
 /// Which task queues of a namespace have ever had a backlog: a partition cannot be found without its key.
@@ -80,6 +85,7 @@ pub static TASK_QUEUE_NAMES: Table = Table {
     clustering: &[text("name"), int("task_type")],
     statics: &[],
     values: &[blob("data")],
+    is_versioned: false,
 };
 
 /// All namespaces, twice: by id with the record, by name with the id. One partition, so that one conditional batch
@@ -90,6 +96,7 @@ pub static NAMESPACES: Table = Table {
     clustering: &[int("kind"), text("key")],
     statics: &[bigint("notification_version")],
     values: &[bigint("version"), blob("data")],
+    is_versioned: false,
 };
 
 pub static CLUSTER_METADATA: Table = Table {
@@ -98,6 +105,7 @@ pub static CLUSTER_METADATA: Table = Table {
     clustering: &[text("cluster_name")],
     statics: &[],
     values: &[bigint("version"), blob("data")],
+    is_versioned: false,
 };
 
 /// Heartbeats of the nodes. No TTL: a node that left is deleted by whoever notices.
@@ -107,6 +115,7 @@ pub static CLUSTER_MEMBERSHIP: Table = Table {
     clustering: &[uuid("host_id")],
     statics: &[],
     values: &[bigint("heartbeat_at"), blob("data")],
+    is_versioned: false,
 };
 
 /// Queues of messages and their dead letters.
@@ -116,6 +125,7 @@ pub static QUEUES: Table = Table {
     clustering: &[bigint("message_id")],
     statics: &[bigint("next_message_id"), blob("queue")],
     values: &[blob("data")],
+    is_versioned: false,
 };
 
 /// Which queues exist: a partition cannot be found without its key.
@@ -125,6 +135,7 @@ pub static QUEUE_NAMES: Table = Table {
     clustering: &[text("name")],
     statics: &[],
     values: &[blob("data")],
+    is_versioned: false,
 };
 
 pub static NEXUS_ENDPOINTS: Table = Table {
@@ -133,18 +144,20 @@ pub static NEXUS_ENDPOINTS: Table = Table {
     clustering: &[uuid("endpoint_id")],
     statics: &[bigint("table_version")],
     values: &[bigint("version"), blob("data")],
+    is_versioned: false,
 };
 
 /// What lists read: runs and what they are found by, in segments of a namespace; segment 0 tells which others there are.
 ///
 /// `kind` tells what a row is (`stores::visibility::keys::RowKind`). `started` is the start of the run, turned round, so
-/// that the newest come first.
+/// that the newest come first. Versioned, because a node that lost its shard may still have a write on its way.
 pub static VISIBILITY: Table = Table {
     name: "visibility",
     partition: &[uuid("namespace_id"), bigint("segment")],
     clustering: &[int("kind"), text("name"), blob("value"), bigint("started"), uuid("run_id")],
     statics: &[],
     values: &[bigint("version"), blob("data")],
+    is_versioned: true,
 };
 
 /// All of them, in the order in which a reader should meet them.

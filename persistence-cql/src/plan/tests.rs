@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use persistence::engine::KeyRange;
-use persistence::tables::{HISTORY_TREE, TASK_QUEUES};
+use persistence::tables::{HISTORY_TREE, TASK_QUEUES, VISIBILITY};
 use uuid::Uuid;
 
 use super::*;
@@ -139,4 +139,27 @@ fn a_row_cannot_be_absent_and_have_a_value() {
         let batch = Batch { conditions, puts: vec![row(7)], ..Batch::new(partition()) };
         assert_eq!(steps(&batch), None);
     }
+}
+
+#[test]
+fn every_versioned_change_has_a_version_of_its_own() {
+    let partition = Partition::new(&VISIBILITY, vec![Uuid::nil().into(), 0_i64.into()]);
+    let key = |kind: i32| -> Vec<Value> {
+        vec![kind.into(), "name".into(), blob("value"), 7_i64.into(), Uuid::from_u128(1).into()]
+    };
+    let row = Row { key: key(2), values: vec![3_i64.into(), blob("new")] };
+    let versioned = vec![
+        Versioned { version: 11, change: RowChange::Put(row.clone()) },
+        Versioned { version: 12, change: RowChange::Delete(key(3)) },
+        Versioned { version: 13, change: RowChange::DeleteRange(KeyRange::prefix(vec![4.into()])) },
+    ];
+    let range = RangeShape::new(&Range::new(&KeyRange::prefix(vec![4.into()])).unwrap());
+    check(
+        Batch { versioned, ..Batch::new(partition) },
+        vec![
+            (Shape::PutAt, [row.key, row.values, vec![11_i64.into()]].concat()),
+            (Shape::DeleteAt, [vec![12_i64.into()], key(3)].concat()),
+            (Shape::DeleteRangeAt(range), vec![13_i64.into(), 4.into()]),
+        ],
+    );
 }

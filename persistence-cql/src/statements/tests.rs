@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use persistence::engine::KeyRange;
-use persistence::tables::{EXECUTIONS, HISTORY_NODE, NEXUS_ENDPOINTS, TASK_QUEUES};
+use persistence::tables::{EXECUTIONS, HISTORY_NODE, NEXUS_ENDPOINTS, TASK_QUEUES, VISIBILITY};
 
 use super::*;
 
@@ -82,6 +82,26 @@ fn rows_are_put_kept_and_deleted_on_condition() {
     );
     check(Shape::Delete, &format!("DELETE FROM nexus_endpoints WHERE {key}"));
     check(Shape::DeleteIf(vec![0]), &format!("DELETE FROM nexus_endpoints WHERE {key} IF version = ?"));
+}
+
+#[test]
+fn a_version_is_the_time_of_writing() {
+    let check = |shape: Shape, expected: &str| assert_eq!(text(&VISIBILITY, &shape), expected);
+    check(
+        Shape::PutAt,
+        "INSERT INTO visibility (namespace_id, segment, kind, name, value, started, run_id, version, data) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?",
+    );
+    check(
+        Shape::DeleteAt,
+        "DELETE FROM visibility USING TIMESTAMP ? WHERE namespace_id = ? AND segment = ? AND kind = ? AND name = ? \
+         AND value = ? AND started = ? AND run_id = ?",
+    );
+    let kind = shape_of(Bound::Included(vec![1.into()]), Bound::Included(vec![1.into()]));
+    check(
+        Shape::DeleteRangeAt(kind),
+        "DELETE FROM visibility USING TIMESTAMP ? WHERE namespace_id = ? AND segment = ? AND kind = ?",
+    );
 }
 
 #[test]

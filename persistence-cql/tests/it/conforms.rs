@@ -24,3 +24,4 @@ async fn engine() -> (Arc<dyn Engine>, ()) {
 }
 
 persistence::conformance_suite!(engine());
+persistence::shared_conformance_suite!(engine());

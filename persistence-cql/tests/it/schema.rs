@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use persistence::engine::{Batch, Engine as _, KeyRange, Outcome, Partition, Slice};
+use persistence::engine::{Batch, Engine as _, KeyRange, Outcome, Partition, RowChange, Slice, Versioned};
 use persistence::tables;
 use persistence_cql::schema::{self, LockTerms, SchemaError};
 use persistence_cql::{ConnectError, CqlEngine};
@@ -42,7 +42,12 @@ async fn setup_makes_every_table_and_can_be_repeated() {
         let partition = Partition::new(table, of(table.partition));
         let row = persistence::engine::Row { key: of(table.clustering), values: of(table.values) };
         let statics = of(table.statics).into_iter().enumerate().collect::<Vec<_>>();
-        let batch = Batch { puts: vec![row.clone()], statics, ..Batch::new(partition.clone()) };
+        let mut batch = Batch { statics, ..Batch::new(partition.clone()) };
+        if table.is_versioned {
+            batch.versioned.push(Versioned { version: NOW_MS * 1000, change: RowChange::Put(row.clone()) });
+        } else {
+            batch.puts.push(row.clone());
+        }
         assert_eq!(engine.write(batch).await, Ok(Outcome::Applied), "{}", table.name);
         let page = engine.read(Slice::new(partition, KeyRange::all(), 10)).await.unwrap();
         assert_eq!(page.rows, [row], "{}", table.name);

@@ -2,7 +2,8 @@
 //!
 //! `conformance_suite!(factory())` in a test module makes the tests; the factory is a future of an engine and of
 //! whatever must live as long as it (a directory, or nothing: `()`). The engine must have `tables()`. Every claim works
-//! on partitions with random keys, so the suite can run again on the same keyspace.
+//! on partitions with random keys, so the suite can run again on the same keyspace. `shared_conformance_suite!` has the
+//! claims that are made only of engines which more than one process writes to.
 
 use crate::table::Table;
 
@@ -17,6 +18,7 @@ pub mod statics;
 pub mod conditions;
 pub mod concurrency;
 pub mod sizes;
+pub mod versions;
 
 /// The tables that the suite uses.
 #[must_use]
@@ -49,6 +51,7 @@ macro_rules! conformance_suite {
             sizes: values_may_have_two_mebibytes, a_batch_may_have_four_mebibytes, large_rows_are_paged_by_their_size,
                 a_batch_that_is_too_large_is_not_applied, a_key_that_is_too_large_is_read_as_absent,
                 a_partition_may_have_a_hundred_thousand_rows;
+            versions: changes_in_the_order_of_their_versions_all_count;
         }
     };
     (@claims $factory:expr; $($module:ident: $($claim:ident),+;)+) => {
@@ -60,5 +63,17 @@ macro_rules! conformance_suite {
                 drop(kept);
             }
         )+)+
+    };
+}
+
+/// As `conformance_suite!`, beside it: what holds when writes of several processes arrive out of order.
+#[macro_export]
+macro_rules! shared_conformance_suite {
+    ($factory:expr) => {
+        $crate::conformance_suite! { @claims $factory;
+            versions: an_older_put_never_overwrites_a_newer_one, an_older_delete_leaves_a_newer_row,
+                a_put_older_than_a_delete_stays_deleted, of_a_put_and_a_delete_of_one_version_the_delete_counts,
+                each_change_of_a_batch_has_its_own_version, changes_come_to_the_same_end_in_whatever_order;
+        }
     };
 }

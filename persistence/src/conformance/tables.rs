@@ -19,6 +19,7 @@ pub(super) static COMPOSITE: Table = Table {
     clustering: &[Column::new("a", Kind::Int), Column::new("b", Kind::Text), Column::new("c", Kind::Bigint)],
     statics: &[Column::new("range_id", Kind::Bigint), Column::new("owner", Kind::Text)],
     values: &[Column::new("version", Kind::Bigint), Column::new("data", Kind::Blob)],
+    is_versioned: false,
 };
 
 /// Every kind wherever a value can be.
@@ -46,10 +47,22 @@ pub(super) static KINDS: Table = Table {
         Column::new("v_text", Kind::Text),
         Column::new("v_blob", Kind::Blob),
     ],
+    is_versioned: false,
 };
 
-pub(super) static ALL: [&Table; 7] = [&BY_INT, &BY_BIGINT, &BY_TEXT, &BY_UUID, &BY_BLOB, &COMPOSITE, &KINDS];
+/// Its rows change by versions.
+pub(super) static VERSIONED: Table = Table {
+    name: "conformance_versioned",
+    partition: KEY,
+    clustering: &[Column::new("a", Kind::Int), Column::new("b", Kind::Text)],
+    statics: &[],
+    values: &[Column::new("number", Kind::Int), Column::new("data", Kind::Blob)],
+    is_versioned: true,
+};
+
+pub(super) static ALL: [&Table; 8] =
+    [&BY_INT, &BY_BIGINT, &BY_TEXT, &BY_UUID, &BY_BLOB, &COMPOSITE, &KINDS, &VERSIONED];
 
 const fn ordered_by(name: &'static str, clustering: &'static [Column]) -> Table {
-    Table { name, partition: KEY, clustering, statics: &[], values: ONE_NUMBER }
+    Table { name, partition: KEY, clustering, statics: &[], values: ONE_NUMBER, is_versioned: false }
 }

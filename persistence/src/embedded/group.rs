@@ -2,6 +2,7 @@
 //!
 //! Batches are judged in the order of their arrival, each against what is committed plus what the earlier ones of the
 //! group change. The result is one value per key: fjall gives a whole commit one number, so a key may occur only once.
+//! Rows with versions go by the order of arrival as well: no other process can have a write on its way to this directory.
 
 use super::cells;
 use super::disk::{Changes, View};
@@ -78,10 +79,10 @@ impl Group {
         for (column, value) in &batch.statics {
             self.change(keys::static_column(partition, *column), Some(cells::encode(std::slice::from_ref(value))));
         }
-        for row in &batch.puts {
+        for row in batch.all_puts() {
             self.change(keys::row(partition, &row.key), Some(cells::encode(&row.values)));
         }
-        for key in &batch.deletes {
+        for key in batch.all_deletes() {
             self.change(keys::row(partition, key), None);
         }
         Ok(Outcome::Applied)
@@ -122,7 +123,7 @@ impl Group {
 
     fn find_doomed(&self, batch: &Batch) -> Result<Doomed, StoreError> {
         let mut doomed = Doomed::default();
-        for range in &batch.range_deletes {
+        for range in batch.all_range_deletes() {
             let span = keys::span(&batch.partition, range);
             let room = SWEEP_ROWS.saturating_sub(doomed.keys.len());
             let found: Vec<Vec<u8>> = self

@@ -20,6 +20,9 @@ pub enum Fault {
     /// `OutcomeUnknown`; accepted but not visible. The next conditional write to the partition, or the next serial read
     /// of it, applies it first. Drawn by chance instead of injected, it may also be dropped for ever at that moment, or
     /// show up before.
+    ///
+    /// A write to a versioned table is settled by nothing: whatever is written meanwhile, it arrives at
+    /// `Model::deliver_late`; drawn by chance, at any time before.
     AppliedLater,
 }
 

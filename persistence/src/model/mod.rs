@@ -20,6 +20,7 @@ pub use state::Scanned;
 mod faults;
 mod partition;
 mod state;
+mod versions;
 
 /// The engine in memory.
 pub struct Model {
@@ -68,6 +69,17 @@ impl Model {
     /// The first write that fits meets this fault, once.
     pub fn inject_when(&self, fault: Fault, fits: impl FnMut(&Batch) -> bool + Send + 'static) {
         self.state().injected.push((Box::new(fits), fault));
+    }
+
+    /// How many writes are late: `AppliedLater` to a versioned table, and not arrived.
+    #[must_use]
+    pub fn n_late(&self) -> usize {
+        self.state().n_late()
+    }
+
+    /// Lets all arrive that are late, after all that was written meanwhile.
+    pub fn deliver_late(&self) {
+        self.state().deliver_all();
     }
 
     /// Starts to remember deleted rows, so that reads which have to step over them can be counted. Costs memory for each.

@@ -4,8 +4,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
+use super::versions::{Grave, Versions};
 use crate::engine::{
-    Batch, Condition, Continuation, Current, KeyRange, Order, PAGE_BYTES, Page, Partition, Row, Slice, Statics,
+    Batch, Condition, Continuation, Current, KeyRange, Order, PAGE_BYTES, Page, Partition, Row, RowChange, Slice,
+    Statics, Versioned,
 };
 use crate::table::Value;
 
@@ -14,6 +16,7 @@ pub(super) struct Rows {
     rows: BTreeMap<Place, Vec<Value>>,
     /// Keys that were deleted and not put again; kept only when they are remembered.
     dead: BTreeSet<Place>,
+    versions: Versions,
 }
 
 /// Whether deleted keys are kept for counting.
@@ -26,7 +29,7 @@ pub(super) enum Dead {
 /// A place in the order of keys: right before all keys that begin with `prefix`, or right after them. A row is kept at
 /// the place before its whole key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+pub(super) struct Place {
     prefix: Vec<Value>,
     side: Side,
 }
@@ -39,7 +42,8 @@ enum Side {
 
 impl Rows {
     pub(super) fn new(partition: &Partition) -> Self {
-        Self { statics: Self::no_statics(partition), rows: BTreeMap::new(), dead: BTreeSet::new() }
+        let (rows, dead) = (BTreeMap::new(), BTreeSet::new());
+        Self { statics: Self::no_statics(partition), rows, dead, versions: Versions::default() }
     }
 
     pub(super) fn no_statics(partition: &Partition) -> Statics {
@@ -56,7 +60,8 @@ impl Rows {
 
     /// A partition like this need not be kept.
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.dead.is_empty() && self.statics.iter().all(Option::is_none)
+        let has_rows = !self.rows.is_empty() || !self.dead.is_empty() || !self.versions.is_empty();
+        !has_rows && self.statics.iter().all(Option::is_none)
     }
 
     pub(super) fn current(&self, condition: &Condition) -> Current {
@@ -93,7 +98,8 @@ impl Rows {
         (page, n_dead)
     }
 
-    pub(super) fn apply(&mut self, batch: Batch, dead: Dead) {
+    /// What is deleted by versions is told: it has to be remembered until `forget`.
+    pub(super) fn apply(&mut self, batch: Batch, dead: Dead) -> Vec<Grave> {
         for range in &batch.range_deletes {
             let places = places(range);
             if !places.is_empty() {
@@ -105,13 +111,48 @@ impl Rows {
             self.delete(Place::before(key), dead);
         }
         for row in batch.puts {
-            let place = Place { prefix: row.key, side: Side::Before };
-            self.dead.remove(&place);
-            self.rows.insert(place, row.values);
+            self.put(row);
         }
         for (column, value) in batch.statics {
             self.statics[column] = Some(value);
         }
+        batch.versioned.into_iter().filter_map(|versioned| self.apply_versioned(versioned, dead)).collect()
+    }
+
+    fn apply_versioned(&mut self, Versioned { version, change }: Versioned, dead: Dead) -> Option<Grave> {
+        match change {
+            RowChange::Put(row) => {
+                if self.versions.put(&Place::before(&row.key), version) {
+                    self.put(row);
+                }
+                None
+            }
+            RowChange::Delete(key) => {
+                let place = Place::before(&key);
+                let counts = self.versions.delete(&place, version);
+                counts.then(|| {
+                    self.delete(place.clone(), dead);
+                    Grave::Row(place)
+                })
+            }
+            RowChange::DeleteRange(range) => {
+                let places = places(&range);
+                for place in self.versions.delete_range(&places, version) {
+                    self.delete(place, dead);
+                }
+                Some(Grave::Range(places))
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, grave: &Grave) {
+        self.versions.forget(grave);
+    }
+
+    fn put(&mut self, row: Row) {
+        let place = Place { prefix: row.key, side: Side::Before };
+        self.dead.remove(&place);
+        self.rows.insert(place, row.values);
     }
 
     fn delete(&mut self, place: Place, dead: Dead) {

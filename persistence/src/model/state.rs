@@ -1,9 +1,10 @@
 //! All partitions, what is in flight, and which fault strikes when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::faults::{Dice, Fault};
 use super::partition::{Dead, Rows};
+use super::versions::Grave;
 use crate::engine::{Batch, Consistency, Current, Outcome, Page, Partition, Row, Slice, Statics};
 use crate::error::StoreError;
 use crate::table::Value;
@@ -16,11 +17,20 @@ pub struct Scanned {
     pub dead_rows: usize,
 }
 
+/// Of all deletes by versions so many are remembered, the latest. No write is on its way while so many others arrive.
+const GRAVES_MAX: usize = 100_000;
+/// Writes that are late; the first arrives when there would be more.
+const LATE_MAX: usize = 64;
+
 type Predicate = Box<dyn FnMut(&Batch) -> bool + Send>;
 type Name = (&'static str, Vec<Value>);
 
 pub(super) struct State {
     partitions: BTreeMap<Name, Held>,
+    /// In the order of their deletion.
+    graves: VecDeque<(Name, Grave)>,
+    /// Writes to versioned tables that nobody waits for any more, and that have not arrived.
+    late: VecDeque<Flight>,
     pub(super) dice: Option<Dice>,
     pub(super) injected: Vec<(Predicate, Fault)>,
     pub(super) dead: Dead,
@@ -48,7 +58,8 @@ enum Fate {
 impl State {
     pub(super) fn new(dice: Option<Dice>) -> Self {
         let (injected, scanned) = (Vec::new(), Scanned::default());
-        Self { partitions: BTreeMap::new(), dice, injected, dead: Dead::Forgotten, scanned }
+        let (graves, late) = (VecDeque::new(), VecDeque::new());
+        Self { partitions: BTreeMap::new(), graves, late, dice, injected, dead: Dead::Forgotten, scanned }
     }
 
     pub(super) fn statics(&mut self, partition: &Partition, consistency: Consistency) -> Result<Statics, StoreError> {
@@ -66,6 +77,7 @@ impl State {
     }
 
     pub(super) fn write(&mut self, batch: Batch) -> Result<Outcome, StoreError> {
+        self.deliver_by_chance();
         let injected = self.injected_fault(&batch);
         let fate = if injected.is_some() { Fate::Applied } else { Fate::ByChance };
         let fault = injected.or_else(|| self.dice.as_mut().and_then(|dice| dice.strike(&batch)));
@@ -73,6 +85,10 @@ impl State {
             Some(Fault::Unavailable) => Err(StoreError::Unavailable("injected".into())),
             Some(Fault::TimeoutNotApplied) => Err(unknown()),
             Some(Fault::TimeoutApplied) => self.judge(batch, Self::apply).and(Err(unknown())),
+            Some(Fault::AppliedLater) if batch.partition.table.0.is_versioned => {
+                self.delay(Flight { batch, fate });
+                Err(unknown())
+            }
             Some(Fault::AppliedLater) => {
                 self.judge(batch, |state, batch| state.accept(Flight { batch, fate })).and(Err(unknown()))
             }
@@ -106,8 +122,53 @@ impl State {
     fn apply(&mut self, batch: Batch) {
         let partition = batch.partition.clone();
         let held = self.partitions.entry(name(&partition)).or_insert_with(|| Held::new(&partition));
-        held.rows.apply(batch, self.dead);
+        let graves = held.rows.apply(batch, self.dead);
+        self.graves.extend(graves.into_iter().map(|grave| (name(&partition), grave)));
         self.forget_if_empty(&partition);
+        while self.graves.len() > GRAVES_MAX {
+            self.forget_grave();
+        }
+    }
+
+    fn forget_grave(&mut self) {
+        let Some((name, grave)) = self.graves.pop_front() else { return };
+        let Some(held) = self.partitions.get_mut(&name) else { return };
+        held.rows.forget(&grave);
+        if held.is_empty() {
+            self.partitions.remove(&name);
+        }
+    }
+
+    fn delay(&mut self, flight: Flight) {
+        if self.late.len() == LATE_MAX {
+            self.deliver(0);
+        }
+        self.late.push_back(flight);
+    }
+
+    fn deliver(&mut self, index: usize) {
+        if let Some(flight) = self.late.remove(index) {
+            self.apply(flight.batch);
+        }
+    }
+
+    pub(super) fn deliver_all(&mut self) {
+        while !self.late.is_empty() {
+            self.deliver(0);
+        }
+    }
+
+    pub(super) fn n_late(&self) -> usize {
+        self.late.len()
+    }
+
+    /// Now and then one of those that are late arrives.
+    fn deliver_by_chance(&mut self) {
+        let by_chance = self.late.iter().position(|flight| flight.fate == Fate::ByChance);
+        let (Some(index), Some(dice)) = (by_chance, &mut self.dice) else { return };
+        if dice.flip() && dice.flip() && dice.flip() {
+            self.deliver(index);
+        }
     }
 
     fn accept(&mut self, flight: Flight) {
@@ -165,7 +226,7 @@ impl State {
 
     fn forget_if_empty(&mut self, partition: &Partition) {
         let name = name(partition);
-        if self.partitions.get(&name).is_some_and(|held| held.rows.is_empty() && held.in_flight.is_none()) {
+        if self.partitions.get(&name).is_some_and(Held::is_empty) {
             self.partitions.remove(&name);
         }
     }
@@ -174,6 +235,11 @@ impl State {
 impl Held {
     fn new(partition: &Partition) -> Self {
         Self { rows: Rows::new(partition), in_flight: None }
+    }
+
+    /// It need not be kept.
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.in_flight.is_none()
     }
 }
 

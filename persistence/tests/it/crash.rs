@@ -30,6 +30,7 @@ static LEDGER: Table = Table {
     clustering: &[Column::new("batch", Kind::Bigint), Column::new("row", Kind::Bigint)],
     statics: &[Column::new("count", Kind::Bigint)],
     values: &[Column::new("data", Kind::Blob)],
+    is_versioned: false,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use persistence::engine::{Batch, Condition, Consistency, Engine, KeyRange, Outcome, Partition, Row, Slice};
+use persistence::engine::{
+    Batch, Condition, Consistency, Engine, KeyRange, Outcome, Partition, Row, RowChange, Slice, Versioned,
+};
 use persistence::error::StoreError;
 use persistence::model::{Fault, Faults, Model, Scanned, Writes};
 use persistence::table::{Column, Kind, Table, Value};
@@ -16,6 +18,7 @@ mod conforms {
     }
 
     persistence::conformance_suite!(engine());
+    persistence::shared_conformance_suite!(engine());
 }
 
 static COUNTERS: Table = Table {
@@ -24,6 +27,7 @@ static COUNTERS: Table = Table {
     clustering: &[Column::new("number", Kind::Bigint)],
     statics: &[Column::new("count", Kind::Bigint)],
     values: &[],
+    is_versioned: false,
 };
 
 fn counter(name: &str) -> Partition {
@@ -217,4 +221,53 @@ async fn dead_rows_in_the_way_of_a_read_are_counted() {
     assert_eq!(model.scanned(), Scanned { rows: 2, dead_rows: 0 }, "a reader that knows where the queue begins");
     model.read(Slice::new(partition.clone(), KeyRange::all(), 100)).await.unwrap();
     assert_eq!(model.scanned(), Scanned { rows: 2 + 4, dead_rows: 6 }, "one that begins at the beginning");
+}
+
+static VERSIONED: Table = Table {
+    name: "versioned",
+    partition: &[Column::new("name", Kind::Text)],
+    clustering: &[Column::new("number", Kind::Bigint)],
+    statics: &[],
+    values: &[Column::new("version", Kind::Bigint)],
+    is_versioned: true,
+};
+
+fn put(number: i64, version: i64) -> Versioned {
+    Versioned { version, change: RowChange::Put(Row { key: vec![number.into()], values: vec![version.into()] }) }
+}
+
+fn delete(number: i64, version: i64) -> Versioned {
+    Versioned { version, change: RowChange::Delete(vec![number.into()]) }
+}
+
+async fn change(model: &Model, versioned: Vec<Versioned>) -> Result<Outcome, StoreError> {
+    let partition = Partition::new(&VERSIONED, vec!["a".into()]);
+    model.write(Batch { versioned, ..Batch::new(partition) }).await
+}
+
+fn versions(model: &Model) -> Vec<Value> {
+    let (_, rows) = model.dump(&Partition::new(&VERSIONED, vec!["a".into()]));
+    rows.into_iter().flat_map(|row| row.values).collect()
+}
+
+#[tokio::test]
+async fn a_late_write_to_a_versioned_table_arrives_after_newer_ones() {
+    let model = Model::new();
+    model.inject(Fault::AppliedLater);
+    assert!(matches!(change(&model, vec![put(1, 1), put(2, 1)]).await, Err(StoreError::OutcomeUnknown(_))));
+    change(&model, vec![put(1, 2)]).await.unwrap();
+    assert_eq!((versions(&model), model.n_late()), (vec![2_i64.into()], 1), "nothing settles it");
+    model.deliver_late();
+    assert_eq!((versions(&model), model.n_late()), (vec![2_i64.into(), 1_i64.into()], 0));
+}
+
+#[tokio::test]
+async fn deletes_by_version_are_remembered_up_to_a_number() {
+    let model = Model::new();
+    for thousand in 0..101 {
+        let numbers = thousand * 1000..(thousand + 1) * 1000;
+        change(&model, numbers.map(|number| delete(number, 2)).collect()).await.unwrap();
+    }
+    change(&model, vec![put(0, 1), put(100_999, 1)]).await.unwrap();
+    assert_eq!(versions(&model).len(), 1, "the latest are remembered, the others are not");
 }

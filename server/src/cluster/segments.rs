@@ -66,6 +66,14 @@ impl Segments {
         id
     }
 
+    /// As of when lists hear of a segment that they do not know: of its beginning, so that it is the same whoever tells them
+    /// and whenever that arrives; but of now, if it is so old that they may have forgotten it.
+    #[must_use]
+    pub fn announced_at(&self, segment: i64) -> Timestamp {
+        let (begins_at, now) = (begins_at(segment), self.env.now());
+        if now.since(begins_at) > AGE_MAX { now } else { begins_at }
+    }
+
     /// So many starts and closes were written into a segment.
     pub fn took(&self, namespace_id: NamespaceId, segment: i64, n_runs: usize) {
         if let Some(newest) = self.lock().newest.get_mut(&namespace_id).filter(|newest| newest.id == segment) {

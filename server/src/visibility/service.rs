@@ -53,7 +53,7 @@ impl Service {
 
     /// Forgets all runs of a namespace, which are deleted.
     pub async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
-        Ok(self.store.remove_namespace(namespace_id).await?)
+        Ok(self.store.remove_namespace(namespace_id, self.env.now()).await?)
     }
 
     /// Returns once lists know of the changes. Doing it again changes nothing.

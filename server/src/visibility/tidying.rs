@@ -12,6 +12,7 @@ use workflow::NamespaceId;
 use super::bounds::CLOSED;
 use super::reading::ends_at;
 use super::service::Service;
+use crate::cluster::segments::{AGE_MAX, begins_at};
 
 /// After its end, a segment is left alone for so long, and all are after a node's start: changes may still be on their way.
 const LEFT_ALONE: Duration = Duration::from_secs(10 * 60);
@@ -23,7 +24,8 @@ impl Service {
         if self.began_at + LEFT_ALONE >= now {
             return;
         }
-        let old: Vec<&Segment> = segments.iter().filter(|segment| ends_at(segment) + LEFT_ALONE < now).collect();
+        let is_old = |segment: &&Segment| ends_at(segment).max(segment.announced_at) + LEFT_ALONE < now;
+        let old: Vec<&Segment> = segments.iter().filter(is_old).collect();
         let chance = usize::try_from(self.env.new_uuid().as_fields().0).unwrap_or_default();
         let Some(segment) = old.get(chance % old.len().max(1)) else { return };
         if let Err(error) = self.tidy_one(namespace_id, **segment).await {
@@ -39,6 +41,10 @@ impl Service {
             }
             return Ok(());
         }
+        // One that was full early waits: whoever announces a segment knows by its age that it may have been forgotten.
+        if begins_at(segment.id) + AGE_MAX + LEFT_ALONE >= self.env.now() {
+            return Ok(());
+        }
         if !self.is_empty(namespace_id, segment, Index::Started(all.0, all.1)).await? {
             return Ok(());
         }
@@ -47,7 +53,7 @@ impl Service {
                 return Ok(());
             }
         }
-        self.store.remove_segment(namespace_id, segment.id).await
+        self.store.remove_segment(namespace_id, segment).await
     }
 
     async fn is_empty(&self, namespace_id: NamespaceId, segment: Segment, index: Index) -> Result<bool, StoreError> {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::warn;
 use workflow::NamespaceId;
 
-use crate::cluster::segments::Segments;
+use crate::cluster::segments::{Segments, begins_at};
 use crate::errors::ServiceError;
 
 /// Shards tell lists of their changes at these intervals, all at the same moments: so their changes meet in one batch,
@@ -130,7 +130,8 @@ impl Writer {
         if of_namespace.contains(&segment) {
             return Ok(());
         }
-        let new = Segment { id: segment, sealed_at: None, is_settled: false };
+        let announced_at = self.segments.announced_at(segment);
+        let new = Segment { id: segment, announced_at, sealed_at: None, is_settled: false };
         self.store.put_segment(namespace_id, new).await?;
         of_namespace.insert(segment);
         Ok(())
@@ -139,7 +140,8 @@ impl Writer {
     /// Tells of segments that take nothing any more. If it fails, lists know it by their age.
     async fn seal(&self) {
         for sealed in self.segments.take_sealed() {
-            let segment = Segment { id: sealed.id, sealed_at: Some(sealed.at), is_settled: false };
+            let (announced_at, sealed_at) = (begins_at(sealed.id), Some(sealed.at));
+            let segment = Segment { id: sealed.id, announced_at, sealed_at, is_settled: false };
             if let Err(error) = self.store.put_segment(sealed.namespace_id, segment).await {
                 warn!(%error, segment = sealed.id, "cannot tell that a segment is full");
             }

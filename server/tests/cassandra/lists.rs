@@ -9,7 +9,7 @@ use persistence_cql::schema::{self, LockTerms};
 use uuid::Uuid;
 
 use super::given::a_node_with;
-use super::query_table::{check, check_costs};
+use super::query_table::{check, check_costs, check_late_starts};
 use super::{ONE_AT_A_TIME, config, paging};
 
 /// How long pages are turned while runs start and close.
@@ -27,6 +27,11 @@ async fn cassandra() -> Arc<dyn Engine> {
 async fn lists_answer_as_a_naive_look_at_all_runs_does() {
     let _alone = ONE_AT_A_TIME.lock().await;
     check(cassandra().await, 5000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_tell_a_closed_run_as_closed_though_its_start_arrives_last() {
+    check_late_starts(cassandra().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -181,10 +181,16 @@ impl Run {
         self
     }
 
-    fn change(&self) -> Change {
+    fn change(&self, known: Known) -> Change {
         let terms = self.attributes.iter().flat_map(|(name, value)| Term::of_attribute(name, value)).collect();
-        let known = Known::Never;
         Change::Put(Box::new(Put { record: self.record.clone(), terms, stale: Vec::new(), known }))
+    }
+
+    /// As it was when it began.
+    fn start(&self) -> Change {
+        let listing = Listing { closed_in: None, ..self.record.listing };
+        let record = Record { status: Status::Running, closed: None, listing, version: 1, ..self.record.clone() };
+        Change::Put(Box::new(Put { record, terms: Vec::new(), stale: Vec::new(), known: Known::Never }))
     }
 }
 
@@ -306,15 +312,16 @@ fn service(engine: Arc<dyn Engine>) -> (Arc<Service>, Stores) {
     (Service::start(Parts { env, store: stores.visibility.clone(), segments, peers }), stores)
 }
 
-async fn fill(stores: &Stores, namespace_id: NamespaceId, runs: &[Run]) {
+async fn fill(stores: &Stores, namespace_id: NamespaceId, runs: &[Run], known: Known) {
     for day in 0..N_DAYS {
         let begins_at = BEGINNING + day * DAY;
         let sealed_at = Some(Timestamp(begins_at + DAY));
-        let segment = Segment { id: segment_of(begins_at), sealed_at, is_settled: false };
+        let announced_at = Timestamp(begins_at);
+        let segment = Segment { id: segment_of(begins_at), announced_at, sealed_at, is_settled: false };
         stores.visibility.put_segment(namespace_id, segment).await.expect("a segment is written");
     }
     for group in runs.chunks(500) {
-        let changes: Vec<Change> = group.iter().map(Run::change).collect();
+        let changes: Vec<Change> = group.iter().map(|run| run.change(known)).collect();
         stores.visibility.write(&changes).await.expect("runs are written");
     }
 }
@@ -349,7 +356,7 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
     let namespace_id = NamespaceId(Uuid::new_v4());
     let runs = runs(n_runs, namespace_id);
     let (service, stores) = service(engine);
-    fill(&stores, namespace_id, &runs).await;
+    fill(&stores, namespace_id, &runs, Known::Never).await;
     let mut queries = queries();
     queries.extend(queries_by_run_id(&runs));
     assert!(queries.len() >= 200, "{} queries", queries.len());
@@ -366,6 +373,20 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
         }
     }
     assert!(n_found * 10 > queries.len() * 7, "only {n_found} of {} queries find anything", queries.len());
+}
+
+/// A node that lost its shard had told of starts, and all that arrives after its successor has told of the closes.
+pub(crate) async fn check_late_starts(engine: Arc<dyn Engine>) {
+    let namespace_id = NamespaceId(Uuid::new_v4());
+    let runs = runs(400, namespace_id);
+    let (service, stores) = service(engine);
+    fill(&stores, namespace_id, &runs, Known::Perhaps).await;
+    let starts: Vec<Change> = runs.iter().map(Run::start).collect();
+    stores.visibility.write(&starts).await.expect("they arrive");
+    for text in ["", "ExecutionStatus = 'Running'", "CloseTime IS NULL", "CloseTime IS NOT NULL", "Num > 0"] {
+        let query = query::parse(text, &custom()).expect("a query");
+        assert_eq!(listed(&service, namespace_id, text, 1000).await, naive(&runs, &query), "{text}");
+    }
 }
 
 /// What a page of a list may read.
@@ -399,7 +420,7 @@ pub(crate) async fn check_costs(engine: Arc<dyn Engine>, n_runs: u32) {
     let namespace_id = NamespaceId(Uuid::new_v4());
     let (service, stores) = service(engine);
     let runs: Vec<Run> = runs(n_runs, namespace_id).into_iter().map(Run::plain).collect();
-    fill(&stores, namespace_id, &runs).await;
+    fill(&stores, namespace_id, &runs, Known::Never).await;
     let rows_read = || counts.rows_read.load(Ordering::Relaxed);
     let limits = limits(&runs);
     for Limit { query, runs_min, rows_max } in &limits {

@@ -50,7 +50,8 @@ impl Left {
         let began_at = |n_days: u32| Timestamp(env.now().0 - i64::try_from((n_days * DAY).as_nanos()).expect("days"));
         let [settled, open, emptied] = [5, 4, 3].map(|n_days| (began_at(n_days).0 / 1_000_000) << 20);
         for id in [settled, open, emptied] {
-            let segment = Segment { id, sealed_at: None, is_settled: false };
+            let announced_at = segment_began_at(id);
+            let segment = Segment { id, announced_at, sealed_at: None, is_settled: false };
             stores.visibility.put_segment(NAMESPACE_ID, segment).await.expect("it is written");
         }
         let deleted = closed("deleted", emptied);

@@ -9,6 +9,7 @@ static TABLE: Table = Table {
     clustering: &[Column::new("a", Kind::Int), Column::new("b", Kind::Text)],
     statics: &[Column::new("s", Kind::Int), Column::new("r", Kind::Int)],
     values: &[],
+    is_versioned: false,
 };
 
 fn partition(name: &str) -> Partition {

@@ -11,6 +11,7 @@ static TABLE: Table = Table {
     clustering: &[Column::new("a", Kind::Int)],
     statics: &[],
     values: &[],
+    is_versioned: false,
 };
 
 const ROWS: i32 = 25_000;

@@ -14,12 +14,14 @@ use workflow::{NamespaceId, RunId, Timestamp};
 
 use self::keys::RowKind;
 use self::record::{Place, Record, Term};
-use crate::engine::{Batch, Continuation, Durable, Engine, KeyRange, Row, Slice};
+use self::versions::{FOR_EVER, Stage, micros};
+use crate::engine::{Batch, Continuation, Durable, Engine, KeyRange, Partition, Row, RowChange, Slice, Versioned};
 use crate::error::StoreError;
 use crate::stores::rows::{self, Decoded};
 use crate::table::Value;
 
 mod keys;
+mod versions;
 pub mod record;
 pub mod value;
 
@@ -68,6 +70,8 @@ pub struct Removal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     pub id: i64,
+    /// When it began; later if lists hear of it once more, after they may have forgotten it. Later steps count from here.
+    pub announced_at: Timestamp,
     /// No run that starts or closes later is in it. Unset: not known.
     pub sealed_at: Option<Timestamp>,
     /// None of its runs is open.
@@ -162,35 +166,39 @@ impl VisibilityStore {
     /// If the store cannot be written.
     pub async fn put_segment(&self, namespace_id: NamespaceId, segment: Segment) -> Result<(), StoreError> {
         let record = stored::Segment { sealed_at: segment.sealed_at.map(|at| at.0), is_settled: segment.is_settled };
-        let mut batch = Batch::new(keys::partition(namespace_id, keys::DIRECTORY));
-        let values = vec![Value::Bigint(0), rows::to_value(&record)];
-        batch.puts.push(Row { key: keys::segment(segment.id), values });
-        self.engine.write(batch).await.map(|_| ())
+        let version = Stage::new(segment.sealed_at, segment.is_settled).version(segment.announced_at);
+        let values = vec![Value::Bigint(version), rows::to_value(&record)];
+        let put = RowChange::Put(Row { key: keys::segment(segment.id), values });
+        self.change(keys::partition(namespace_id, keys::DIRECTORY), version, put).await
     }
 
     /// Forgets a segment that has no rows any more.
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub async fn remove_segment(&self, namespace_id: NamespaceId, segment: i64) -> Result<(), StoreError> {
-        let mut batch = Batch::new(keys::partition(namespace_id, keys::DIRECTORY));
-        batch.deletes.push(keys::segment(segment));
-        self.engine.write(batch).await.map(|_| ())
+    pub async fn remove_segment(&self, namespace_id: NamespaceId, segment: Segment) -> Result<(), StoreError> {
+        let delete = RowChange::Delete(keys::segment(segment.id));
+        let version = Stage::Removed.version(segment.announced_at);
+        self.change(keys::partition(namespace_id, keys::DIRECTORY), version, delete).await
     }
 
-    /// Forgets all that a namespace has. Whatever is on its way into it must have arrived.
+    /// Forgets all that a namespace has, and what may still be on its way into it: no namespace has its id again.
     ///
     /// # Errors
     /// If the store cannot be written; some of it may have gone.
-    pub async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), StoreError> {
+    pub async fn remove_namespace(&self, namespace_id: NamespaceId, now: Timestamp) -> Result<(), StoreError> {
+        let version = micros(now) + FOR_EVER;
         for segment in self.segments(namespace_id).await? {
-            let mut batch = Batch::new(keys::partition(namespace_id, segment.id));
-            batch.range_deletes.push(KeyRange::all());
-            self.engine.write(batch).await?;
+            let all = RowChange::DeleteRange(KeyRange::all());
+            self.change(keys::partition(namespace_id, segment.id), version, all).await?;
         }
-        let mut directory = Batch::new(keys::partition(namespace_id, keys::DIRECTORY));
-        directory.range_deletes.push(keys::segments());
-        self.engine.write(directory).await.map(|_| ())
+        let segments = RowChange::DeleteRange(keys::segments());
+        self.change(keys::partition(namespace_id, keys::DIRECTORY), version, segments).await
+    }
+
+    async fn change(&self, partition: Partition, version: i64, change: RowChange) -> Result<(), StoreError> {
+        let batch = Batch { versioned: vec![Versioned { version, change }], ..Batch::new(partition) };
+        self.engine.write(batch).await.map(|_| ())
     }
 
     /// A page of a segment's rows.
@@ -240,22 +248,32 @@ impl Index {
     }
 }
 
-/// Rows by partition. A later change of a row takes the place of an earlier one.
+/// Changes of rows, by partition and key: one of each row, that with the highest version.
 #[derive(Default)]
 struct Batches {
-    partitions: BTreeMap<(NamespaceId, i64), Changes>,
+    partitions: BTreeMap<(NamespaceId, i64), BTreeMap<Vec<Value>, Changed>>,
 }
 
-/// Rows by key; one without values is deleted.
-type Changes = BTreeMap<Vec<Value>, Option<Vec<Value>>>;
+/// Without values the row is deleted.
+struct Changed {
+    version: i64,
+    values: Option<Vec<Value>>,
+}
 
 impl Batches {
-    fn put(&mut self, place: (NamespaceId, i64), key: Vec<Value>, values: Vec<Value>) {
-        self.partitions.entry(place).or_default().insert(key, Some(values));
+    fn put(&mut self, place: (NamespaceId, i64), key: Vec<Value>, version: i64, values: Vec<Value>) {
+        self.change(place, key, Changed { version, values: Some(values) });
     }
 
-    fn delete(&mut self, place: (NamespaceId, i64), key: Vec<Value>) {
-        self.partitions.entry(place).or_default().insert(key, None);
+    fn delete(&mut self, place: (NamespaceId, i64), key: Vec<Value>, version: i64) {
+        self.change(place, key, Changed { version, values: None });
+    }
+
+    fn change(&mut self, place: (NamespaceId, i64), key: Vec<Value>, changed: Changed) {
+        let rows = self.partitions.entry(place).or_default();
+        if rows.get(&key).is_none_or(|other| other.version <= changed.version) {
+            rows.insert(key, changed);
+        }
     }
 
     fn into_batches(self) -> impl Iterator<Item = Batch> {
@@ -264,7 +282,7 @@ impl Batches {
             let new = || Batch { durable: Durable::WithNext, ..Batch::new(keys::partition(namespace_id, segment)) };
             let mut batches = vec![new()];
             let (mut n_rows, mut n_bytes) = (0, 0);
-            for (key, values) in rows {
+            for (key, Changed { version, values }) in rows {
                 let bytes: usize = key.iter().chain(values.iter().flatten()).map(Value::size).sum();
                 if n_rows > 0 && (n_rows == BATCH_ROWS || n_bytes + bytes > BATCH_BYTES) {
                     batches.push(new());
@@ -273,10 +291,11 @@ impl Batches {
                 n_rows += 1;
                 n_bytes += bytes;
                 let batch = batches.last_mut().expect("there is one to begin with");
-                match values {
-                    Some(values) => batch.puts.push(Row { key, values }),
-                    None => batch.deletes.push(key),
-                }
+                let change = match values {
+                    Some(values) => RowChange::Put(Row { key, values }),
+                    None => RowChange::Delete(key),
+                };
+                batch.versioned.push(Versioned { version, change });
             }
             batches
         })
@@ -286,40 +305,42 @@ impl Batches {
 fn add_put(put: &Put, first: &mut Batches, second: &mut Batches) {
     let Put { record, terms, stale, known } = put;
     let home = (record.namespace_id, record.listing.started_in);
+    let version = record.row_version();
     let with_record = || vec![Value::Bigint(record.version), rows::to_value(&record.encode())];
     let nothing = || vec![Value::Bigint(record.version), Value::Blob(bytes::Bytes::new())];
     let own_terms = if *known == Known::Surely { Vec::new() } else { record.own_terms() };
     for term in stale.iter().filter(|term| !terms.contains(term)) {
-        first.delete(home, keys::term(record, term));
+        first.delete(home, keys::term(record, term), version);
     }
     for term in own_terms.iter().chain(terms) {
-        first.put(home, keys::term(record, term), nothing());
+        first.put(home, keys::term(record, term), version, nothing());
     }
     let closed_in = (record.namespace_id, record.listing.closed_in.unwrap_or(record.listing.started_in));
     let Some(closed) = keys::closed(record) else {
-        first.put(home, keys::started(record), with_record());
-        first.put(home, keys::open(record), with_record());
+        first.put(home, keys::started(record), version, with_record());
+        first.put(home, keys::open(record), version, with_record());
         return;
     };
-    first.put(closed_in, closed, with_record());
+    first.put(closed_in, closed, version, with_record());
     let then = if closed_in == home { first } else { second };
-    then.put(home, keys::started(record), with_record());
+    then.put(home, keys::started(record), version, with_record());
     // A run that lists never told as open leaves no tombstone among those that are.
     if *known != Known::Never {
-        then.delete(home, keys::open(record));
+        then.delete(home, keys::open(record), version);
     }
 }
 
 fn add_removal(removal: &Removal, batches: &mut Batches) {
     let Removal { record, terms } = removal;
     let home = (record.namespace_id, record.listing.started_in);
+    let version = record.removed_version();
     for term in record.own_terms().iter().chain(terms) {
-        batches.delete(home, keys::term(record, term));
+        batches.delete(home, keys::term(record, term), version);
     }
-    batches.delete(home, keys::started(record));
-    batches.delete(home, keys::open(record));
+    batches.delete(home, keys::started(record), version);
+    batches.delete(home, keys::open(record), version);
     if let (Some(closed), Some(segment)) = (keys::closed(record), record.listing.closed_in) {
-        batches.delete((record.namespace_id, segment), closed);
+        batches.delete((record.namespace_id, segment), closed, version);
     }
 }
 
@@ -335,8 +356,9 @@ fn decode_found(namespace_id: NamespaceId, row: Row) -> Decoded<Found> {
 
 fn decode_segment(row: Row) -> Decoded<Segment> {
     let named = keys::named(&row.key)?;
-    let (_, data) = rows::versioned(row.values)?;
+    let (version, data) = rows::versioned(row.values)?;
     let record: stored::Segment = rows::from_value(data)?;
-    let sealed_at = record.sealed_at.map(Timestamp);
-    Ok(Segment { id: named.started_at.0, sealed_at, is_settled: record.is_settled })
+    let (sealed_at, is_settled) = (record.sealed_at.map(Timestamp), record.is_settled);
+    let announced_at = Stage::new(sealed_at, is_settled).announced_at(version);
+    Ok(Segment { id: named.started_at.0, announced_at, sealed_at, is_settled })
 }

@@ -30,7 +30,7 @@ pub struct Record {
     /// Unset if it is its own root.
     pub root: Option<WorkflowExecution>,
     pub listing: Listing,
-    /// Counts the run's transitions: of two records of a run the higher one is the newer one.
+    /// Counts the run's transitions: of two records of a run the higher one is the newer one, and rows go by it.
     pub version: i64,
 }
 

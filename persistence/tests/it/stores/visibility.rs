@@ -1,16 +1,18 @@
-//! What lists read, on each engine: in order, once for each run, and gone when the run is.
+//! What lists read, on each engine: in order, once for each run, and gone when the run is. What comes late, on the model.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
+use persistence::engine::{Engine, KeyRange, Partition, Slice};
 use persistence::stores::visibility::record::{Close, Record, Term, WORKFLOW_ID, WORKFLOW_TYPE};
 use persistence::stores::visibility::value::Value;
 use persistence::stores::visibility::{Change, Index, Known, Put, Removal, Segment, VisibilityStore};
+use persistence::tables::VISIBILITY;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use uuid::Uuid;
 use workflow::{Listing, NamespaceId, RunId, Timestamp};
 
-use super::benches;
+use super::{benches, on_model};
 
 const NAMESPACE: NamespaceId = NamespaceId(Uuid::from_u128(9));
 const ALL: (Bound<Timestamp>, Bound<Timestamp>) = (Bound::Unbounded, Bound::Unbounded);
@@ -44,6 +46,10 @@ fn closed(n: u32, closed_in: i64) -> Record {
         version: 7,
         ..open(n)
     }
+}
+
+fn later(record: Record) -> Record {
+    Record { version: record.version + 1, ..record }
 }
 
 fn put(record: Record, known: Known) -> Change {
@@ -122,7 +128,7 @@ async fn a_run_is_found_by_its_terms_until_they_are_others() {
         assert_eq!(by_term(store, WORKFLOW_ID, b"order-2", b"order-2").await, [open(2).run_id]);
         assert_eq!(by_term(store, WORKFLOW_TYPE, b"cook", b"cook").await.len(), 3);
         assert_eq!(by_term(store, "Size:Int", &key(2), &key(9)).await, [open(2).run_id, open(3).run_id]);
-        let put = Put { record: open(2), terms: of(8), stale: of(2), known: Known::Surely };
+        let put = Put { record: later(open(2)), terms: of(8), stale: of(2), known: Known::Surely };
         store.write(&[Change::Put(Box::new(put))]).await.unwrap();
         assert_eq!(by_term(store, "Size:Int", &key(2), &key(9)).await, [open(3).run_id, open(2).run_id]);
     }
@@ -142,15 +148,18 @@ async fn nothing_is_left_of_a_run_that_was_removed() {
         for _ in 0..2 {
             store.write(std::slice::from_ref(&removal)).await.unwrap();
         }
-        for segment in [5_i64, 6] {
-            let partition = persistence::engine::Partition::new(
-                &persistence::tables::VISIBILITY,
-                vec![NAMESPACE.0.into(), segment.into()],
-            );
-            let all = persistence::engine::Slice::new(partition, persistence::engine::KeyRange::all(), 10);
-            assert!(bench.engine.read(all).await.unwrap().rows.is_empty(), "segment {segment}");
-        }
+        assert_eq!(n_rows(&*bench.engine).await, 0);
     }
+}
+
+/// Of the segments that runs are in.
+async fn n_rows(engine: &dyn Engine) -> usize {
+    let mut n_rows = 0;
+    for segment in [5_i64, 6] {
+        let partition = Partition::new(&VISIBILITY, vec![NAMESPACE.0.into(), segment.into()]);
+        n_rows += engine.read(Slice::new(partition, KeyRange::all(), 100)).await.unwrap().rows.len();
+    }
+    n_rows
 }
 
 #[tokio::test]
@@ -169,13 +178,98 @@ async fn telling_it_again_changes_nothing() {
 async fn segments_are_listed_newest_first() {
     for bench in benches() {
         let store = &bench.stores.visibility;
-        let new = |id| Segment { id, sealed_at: None, is_settled: false };
         for id in [7, 3, 12] {
-            store.put_segment(NAMESPACE, new(id)).await.unwrap();
+            store.put_segment(NAMESPACE, announced(id)).await.unwrap();
         }
-        let sealed = Segment { id: 7, sealed_at: Some(Timestamp(44)), is_settled: true };
+        let sealed = Segment { sealed_at: Some(Timestamp(44)), is_settled: true, ..announced(7) };
         store.put_segment(NAMESPACE, sealed).await.unwrap();
-        assert_eq!(store.segments(NAMESPACE).await.unwrap(), [new(12), sealed, new(3)]);
+        assert_eq!(store.segments(NAMESPACE).await.unwrap(), [announced(12), sealed, announced(3)]);
         assert!(store.segments(NamespaceId(Uuid::from_u128(10))).await.unwrap().is_empty());
+    }
+}
+
+fn announced(id: i64) -> Segment {
+    Segment { id, announced_at: Timestamp(id * 1_000_000), sealed_at: None, is_settled: false }
+}
+
+#[tokio::test]
+async fn a_start_that_is_told_late_does_not_reopen_a_closed_run() {
+    let (_, stores) = on_model();
+    let store = &stores.visibility;
+    for (n, closed_in) in [(1, 5), (2, 6)] {
+        store.write(&[put(closed(n, closed_in), Known::Perhaps)]).await.unwrap();
+        store.write(&[put(open(n), Known::Never)]).await.unwrap();
+        let completed = Index::Closed(WorkflowExecutionStatus::Completed, ALL.0, ALL.1);
+        assert_eq!(scan(store, closed_in, completed).await, [closed(n, closed_in)]);
+    }
+    assert!(scan(store, 5, Index::Open(ALL.0, ALL.1)).await.is_empty());
+    assert_eq!(scan(store, 5, Index::Started(ALL.0, ALL.1)).await, [closed(2, 6), closed(1, 5)]);
+}
+
+#[tokio::test]
+async fn a_term_that_is_told_late_does_not_come_back() {
+    let (_, stores) = on_model();
+    let store = &stores.visibility;
+    let of = |number: i64| Term::of_attribute("Size", &Value::Int(number)).collect::<Vec<_>>();
+    let second = Put { record: later(open(1)), terms: of(2), stale: of(1), known: Known::Perhaps };
+    let first = Put { record: open(1), terms: of(1), stale: Vec::new(), known: Known::Never };
+    for told in [second, first] {
+        store.write(&[Change::Put(Box::new(told))]).await.unwrap();
+    }
+    assert!(by_term(store, "Size:Int", &of(1)[0].key, &of(1)[0].key).await.is_empty());
+    assert_eq!(by_term(store, "Size:Int", &of(2)[0].key, &of(2)[0].key).await, [open(1).run_id]);
+    assert_eq!(scan(store, 5, Index::Started(ALL.0, ALL.1)).await, [later(open(1))]);
+}
+
+#[tokio::test]
+async fn what_is_told_late_of_a_removed_run_leaves_nothing() {
+    let (model, stores) = on_model();
+    let store = &stores.visibility;
+    store.write(&[Change::Remove(Box::new(Removal { record: closed(1, 6), terms: Vec::new() }))]).await.unwrap();
+    // Even if it went on in between, as whoever removed it could not know.
+    for told in [open(1), closed(1, 6), later(closed(1, 6))] {
+        store.write(&[put(told, Known::Perhaps)]).await.unwrap();
+    }
+    assert_eq!(n_rows(&*model).await, 0);
+}
+
+#[tokio::test]
+async fn what_is_told_late_of_a_removed_namespace_leaves_nothing() {
+    let (model, stores) = on_model();
+    let store = &stores.visibility;
+    for id in [5, 6] {
+        store.put_segment(NAMESPACE, announced(id)).await.unwrap();
+    }
+    store.write(&[put(open(1), Known::Never)]).await.unwrap();
+    store.remove_namespace(NAMESPACE, Timestamp(20_000)).await.unwrap();
+    store.put_segment(NAMESPACE, announced(5)).await.unwrap();
+    store.write(&[put(closed(1, 6), Known::Perhaps)]).await.unwrap();
+    assert_eq!(n_rows(&*model).await, 0);
+    assert_eq!(store.segments(NAMESPACE).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_is_told_late_of_a_segment_takes_nothing_back() {
+    let (_, stores) = on_model();
+    let store = &stores.visibility;
+    let sealed = Segment { sealed_at: Some(Timestamp(44)), ..announced(7) };
+    let settled = Segment { is_settled: true, ..sealed };
+    let steps = [announced(7), sealed, settled];
+    for (reached, step) in steps.iter().enumerate() {
+        store.put_segment(NAMESPACE, *step).await.unwrap();
+        for late in &steps[..=reached] {
+            store.put_segment(NAMESPACE, *late).await.unwrap();
+            assert_eq!(store.segments(NAMESPACE).await.unwrap(), [*step]);
+        }
+    }
+    store.remove_segment(NAMESPACE, settled).await.unwrap();
+    for late in steps {
+        store.put_segment(NAMESPACE, late).await.unwrap();
+        assert_eq!(store.segments(NAMESPACE).await.unwrap(), []);
+    }
+    let again = Segment { announced_at: Timestamp(900_000_000), ..announced(7) };
+    for step in [again, Segment { is_settled: true, ..again }] {
+        store.put_segment(NAMESPACE, step).await.unwrap();
+        assert_eq!(store.segments(NAMESPACE).await.unwrap(), [step], "it is announced once more");
     }
 }

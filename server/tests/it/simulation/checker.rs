@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
+use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 
 use super::client::{Sent, SentTo};
 use super::world::World;
@@ -20,6 +21,23 @@ pub(super) async fn check(world: &World, sent: &Sent) -> usize {
         n_transitions += usize::try_from(described.state_transition_count).unwrap();
     }
     n_transitions
+}
+
+/// Lists tell each run once, and as closed.
+pub(super) async fn check_lists(world: &World, sent: &Sent) {
+    let open: Vec<String> = ids(world.listed("ExecutionStatus = 'Running'").await);
+    assert!(open.is_empty(), "lists tell as open: {open:?}");
+    for query in ["", "CloseTime IS NOT NULL"] {
+        let mut told = ids(world.listed(query).await);
+        told.sort_unstable();
+        let mut expected: Vec<&str> = sent.workflow_ids().collect();
+        expected.sort_unstable();
+        assert_eq!(told, expected, "{query:?}");
+    }
+}
+
+fn ids(runs: Vec<WorkflowExecutionInfo>) -> Vec<String> {
+    runs.into_iter().map(|run| run.execution.unwrap().workflow_id).collect()
 }
 
 fn check_history(workflow_id: &str, events: &[HistoryEvent], sent: &SentTo) {

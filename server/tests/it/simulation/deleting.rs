@@ -22,7 +22,7 @@ const ID: &str = "short-lived";
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// Starts a run that nobody works on.
-async fn start(services: &Services) -> Uuid {
+pub(super) async fn start(services: &Services) -> Uuid {
     let request = public::StartWorkflowExecutionRequest {
         workflow_id: ID.into(),
         workflow_type: Some(WorkflowType { name: "short-lived".into() }),
@@ -38,7 +38,7 @@ async fn start(services: &Services) -> Uuid {
     persistently(|| services.history.start_workflow_execution(request.clone())).await.run_id.parse().unwrap()
 }
 
-async fn terminate(services: &Services) {
+pub(super) async fn terminate(services: &Services) {
     let request =
         public::TerminateWorkflowExecutionRequest { workflow_execution: Some(execution(ID)), ..Default::default() };
     let request = to_history::TerminateWorkflowExecutionRequest {
@@ -49,7 +49,7 @@ async fn terminate(services: &Services) {
     services.history.terminate_workflow_execution(request).await.unwrap();
 }
 
-async fn delete(services: &Services) -> Result<public::DeleteWorkflowExecutionResponse, ServiceError> {
+pub(super) async fn delete(services: &Services) -> Result<public::DeleteWorkflowExecutionResponse, ServiceError> {
     let request =
         public::DeleteWorkflowExecutionRequest { workflow_execution: Some(execution(ID)), ..Default::default() };
     let namespace_id = NAMESPACE_ID.into();
@@ -71,7 +71,7 @@ fn is_gone<T>(answer: &Result<T, ServiceError>) -> bool {
     matches!(answer, Err(ServiceError::NotFound(_)))
 }
 
-async fn until_gone(world: &World) {
+pub(super) async fn until_gone(world: &World) {
     while !is_gone(&world.try_describe(ID).await) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -13,14 +13,16 @@ mod deleting;
 mod families;
 mod updates;
 mod interventions;
+mod lists;
 mod schedules;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use persistence::model::{Faults, Model, Writes};
 use server::history::config::HistoryConfig;
 
-use self::client::Clients;
+use self::client::{Clients, Sent};
 use self::world::World;
 
 /// Unknown outcomes on a fifth of all conditional writes, in all three ways they can come about.
@@ -55,9 +57,17 @@ async fn load_under_faults(seed: u64, faults: Faults, plan: &Plan, config: Histo
     model.stop_faults();
     world.all_closed(&sent).await;
     world.stop().await;
-    // What counts is what the store has: a new owner reads it.
-    let successor = World::start(&model, seed + 1).await;
-    let n_transitions = checker::check(&successor, &sent).await;
+    check_end(&model, seed + 1, &sent).await
+}
+
+/// What counts is what the store has: a new owner reads it. Returns how many transitions there were.
+async fn check_end(model: &Arc<Model>, seed: u64, sent: &Sent) -> usize {
+    let successor = World::start(model, seed).await;
+    let n_transitions = checker::check(&successor, sent).await;
+    // By then lists have heard all from the successor; what others told them may be on its way for longer.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    model.deliver_late();
+    checker::check_lists(&successor, sent).await;
     successor.stop().await;
     n_transitions
 }
@@ -129,10 +139,7 @@ fn two_owners_fighting_for_a_shard_never_both_write() {
         other.stop_history().await;
         one.all_closed(&sent).await;
         one.stop().await;
-        let successor = World::start(&model, seed + 1).await;
-        checker::check(&successor, &sent).await;
-        successor.stop().await;
-        0
+        check_end(&model, seed + 1, &sent).await
     };
     for_seeds(2000..2020, |seed| simulate(fight(seed)));
 }
@@ -152,10 +159,7 @@ fn a_node_that_dies_again_and_again_loses_nothing() {
         model.stop_faults();
         world.all_closed(&sent).await;
         world.stop().await;
-        let successor = World::start(&model, seed + 100).await;
-        checker::check(&successor, &sent).await;
-        successor.stop().await;
-        0
+        check_end(&model, seed + 100, &sent).await
     };
     for_seeds(3000..3020, |seed| simulate(crashes(seed)));
 }

@@ -10,16 +10,19 @@ use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use proto::temporal::api::history::v1::HistoryEvent;
+use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::cluster::peers::Peers;
+use server::cluster::peers::{Among, ListRequest, Peers};
 use server::cluster::segments::Segments;
 use server::env::Env;
 use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
 use server::namespaces::NamespaceRegistry;
+use server::search_attributes::custom::CustomAttributes;
 use server::{history, matching, visibility};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use workflow::NamespaceId;
 
 use super::client::{self, Sent, pause_after};
 use super::worker;
@@ -122,10 +125,7 @@ impl World {
         }
     }
 
-    pub(super) async fn describe(
-        &self,
-        workflow_id: &str,
-    ) -> proto::temporal::api::workflow::v1::WorkflowExecutionInfo {
+    pub(super) async fn describe(&self, workflow_id: &str) -> WorkflowExecutionInfo {
         self.described(workflow_id).await.workflow_execution_info.unwrap()
     }
 
@@ -154,6 +154,27 @@ impl World {
 
     pub(super) async fn history(&self, workflow_id: &str) -> Vec<HistoryEvent> {
         client::history(&self.handle, execution(workflow_id)).await
+    }
+
+    /// All runs that a list tells of.
+    pub(super) async fn listed(&self, query: &str) -> Vec<WorkflowExecutionInfo> {
+        let request = ListRequest {
+            namespace_id: NamespaceId(NAMESPACE_ID.parse().unwrap()),
+            custom: CustomAttributes::default(),
+            among: Among::Runs,
+            query: query.to_owned(),
+            page_size: 1000,
+            token: Default::default(),
+        };
+        loop {
+            match self.handle.services().peers.visibility().unwrap().list(request.clone()).await {
+                Ok(page) => {
+                    assert!(page.next_page_token.is_empty(), "a world has fewer runs");
+                    return page.executions;
+                }
+                Err(error) => pause_after(&error).await,
+            }
+        }
     }
 
     async fn wait_for_close(&self, workflow_id: &str) {
