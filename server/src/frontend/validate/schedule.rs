@@ -20,8 +20,16 @@ const ID_PREFIX_BYTES: usize = "temporal-sys-scheduler:".len();
 /// What is put behind the workflow id of each run.
 const ID_SUFFIX_BYTES: usize = "-2009-11-10T23:00:00Z".len();
 
-/// What names a schedule. One that is too long names none that is there.
+/// What names a schedule. One that is too long names none that is there, and is not asked for: it would be kept in memory.
 pub(crate) fn schedule_id(id: &str) -> Result<(), ServiceError> {
+    is_given(id)?;
+    if ID_PREFIX_BYTES + id.len() > ID_BYTES_MAX {
+        return Err(ServiceError::schedule_not_found(id));
+    }
+    Ok(())
+}
+
+fn is_given(id: &str) -> Result<(), ServiceError> {
     if id.is_empty() {
         return Err(invalid("Can't load workflow execution.  WorkflowId not set."));
     }
@@ -40,7 +48,7 @@ pub(crate) fn create(
     defined: Defined<'_>,
     now: Timestamp,
 ) -> Result<public::CreateScheduleRequest, ServiceError> {
-    schedule_id(&request.schedule_id)?;
+    is_given(&request.schedule_id)?;
     id_length(ID_PREFIX_BYTES + request.schedule_id.len())?;
     if request.request_id.is_empty() {
         return Err(invalid("RequestId is not set on request."));

@@ -125,3 +125,10 @@ fn each_limit_of_a_start_is_kept_to_the_byte() {
         }
     }
 }
+
+#[test]
+fn a_schedule_id_that_is_too_long_names_none_and_goes_no_further() {
+    assert!(schedule::schedule_id("daily").is_ok());
+    assert!(matches!(schedule::schedule_id(""), Err(ServiceError::InvalidArgument(_))));
+    assert!(matches!(schedule::schedule_id(&long()), Err(ServiceError::NotFound(_))));
+}
