@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
+use prost::Message;
 use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId};
 
 use super::events::RecentEvents;
@@ -159,10 +160,10 @@ impl Slots {
         self.schedules.get_or_default(&(namespace_id, Arc::clone(schedule_id)))
     }
 
-    /// Keeps the slot in memory for as long as the cache has room for its bytes.
-    pub(crate) fn keep(&self, key: &ExecutionKey, slot: &Arc<Slot>, bytes: usize) {
-        slot.weight.store(u32::try_from(bytes).unwrap_or(u32::MAX), Ordering::Relaxed);
-        self.hot.cache.insert((self.generation, key.clone()), Arc::clone(slot));
+    /// Keeps the slot in memory for as long as the cache has room for its state and its recent events.
+    pub(crate) fn keep(&self, slot: &Arc<Slot>, state: &ExecutionState, events_bytes: usize) {
+        slot.weight.store(u32::try_from(weight(state) + events_bytes).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.hot.cache.insert((self.generation, state.key.clone()), Arc::clone(slot));
     }
 
     /// Lets go of a slot; whoever still holds it goes on with it.
@@ -170,16 +171,24 @@ impl Slots {
         self.hot.cache.invalidate(&(self.generation, key.clone()));
     }
 
-    /// Keeps a slot that was only read; its weight was set when it was last changed, or is that of a small run.
-    pub(crate) fn touch(&self, key: &ExecutionKey, slot: &Arc<Slot>) {
+    /// Keeps a slot whose state was loaded and not changed yet.
+    pub(crate) fn touch(&self, slot: &Arc<Slot>, state: &ExecutionState) {
         if slot.weight.load(Ordering::Relaxed) == 0 {
-            self.keep(key, slot, READ_WEIGHT);
+            self.keep(slot, state, 0);
         }
     }
 }
 
-/// Taken for the weight of a run that was loaded and not changed yet.
-const READ_WEIGHT: usize = 4096;
+/// About how many bytes a state takes in memory, near enough to keep the cache under its ceiling.
+fn weight(state: &ExecutionState) -> usize {
+    /// The state, how it was started, its slot, and its places in the maps and in the cache; as a heap profile tells.
+    const STATE: usize = 4608;
+    const ITEM: usize = 512;
+    let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
+    let n_items = state.activities.len() + state.timers.len() + state.children.len() + state.updates.len();
+    let n_ids = state.signal_request_ids.len() + state.external_signals.len() + state.external_cancels.len();
+    STATE + ITEM * (n_items + n_ids) + state.mutable_state_size() + again.map_or(0, Message::encoded_len)
+}
 
 /// At most one value per key for as long as anybody holds it.
 struct Live<K, V> {

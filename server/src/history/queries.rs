@@ -78,6 +78,7 @@ impl Shard {
         let (status, route, buffered, submitted) = {
             let mut execution = slot.execution.lock().await;
             let state = self.load(key, &mut execution).await?;
+            self.slots.touch(&slot, &state);
             let route = self.route(&state, query);
             let buffered = match route {
                 Ok(Route::Buffered) => {
@@ -88,7 +89,6 @@ impl Shard {
             };
             (shown_status(&state), route, buffered, execution.submitted)
         };
-        self.slots.touch(key, &slot);
         self.committer.confirmed_lately(submitted).await.map_err(TransactError::from)?;
         if route? == Route::Rejected {
             let query_rejected = Some(QueryRejected { status: status.into() });

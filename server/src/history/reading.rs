@@ -41,7 +41,7 @@ impl Shard {
             let mut execution = slot.execution.lock().await;
             (self.load(key, &mut execution).await?, execution.submitted)
         };
-        self.slots.touch(key, &slot);
+        self.slots.touch(&slot, &state);
         self.committer.confirmed_lately(submitted).await.map_err(TransactError::from)?;
         Ok(state)
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use persistence::error::StoreError;
 use persistence::stores::executions::{CurrentWrite, RunWrite};
 use persistence::stores::history::{EventBatch, NewNode};
-use prost::Message;
 use thiserror::Error;
 use tracing::error;
 use workflow::{
@@ -62,6 +61,7 @@ impl Shard {
             // Held for the decision only, not for the commit: the next transition of this run may join the same batch.
             let mut execution = slot.execution.lock().await;
             let current = self.load(key, &mut execution).await?;
+            self.slots.touch(&slot, &current);
             let input = execution.updates.brief(input);
             match self.decide(&current, input, &self.facts(key.namespace_id, retention))? {
                 Ok(Decision::Changed(next)) => {
@@ -80,7 +80,6 @@ impl Shard {
                 }
             }
         };
-        self.slots.touch(key, &slot);
         match submitted {
             Some(submitted) => self.committer.durable(submitted).await?,
             // What changes nothing is still told of a state, which must be durable and not another owner's past. Only a
@@ -214,7 +213,7 @@ impl Shard {
         }
         let state = Arc::new(state);
         execution.state = Some(Arc::clone(&state));
-        self.slots.keep(&state.key, slot, weight(&state) + execution.recent.bytes());
+        self.slots.keep(slot, &state, execution.recent.bytes());
         let write = RunWrite { state, changed };
         bytes += write.size_estimate();
         RunCommit { slot: Arc::clone(slot), write, tasks, status, append, news, bytes }
@@ -277,17 +276,6 @@ pub(super) fn current_run(state: &ExecutionState) -> CurrentRun {
         request_id: state.unrecorded.start_request_id.clone(),
         version: state.version_history.last().map_or(0, |item| item.version),
     }
-}
-
-/// About how many bytes a state takes in memory, near enough to keep the cache under its ceiling.
-fn weight(state: &ExecutionState) -> usize {
-    /// The state, how it was started, its slot, and its places in the maps and in the cache; as a heap profile tells.
-    const STATE: usize = 4608;
-    const ITEM: usize = 512;
-    let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
-    let n_items = state.activities.len() + state.timers.len() + state.children.len() + state.updates.len();
-    let n_ids = state.signal_request_ids.len() + state.external_signals.len() + state.external_cancels.len();
-    STATE + ITEM * (n_items + n_ids) + state.mutable_state_size() + again.map_or(0, Message::encoded_len)
 }
 
 impl From<TransactError> for ServiceError {
