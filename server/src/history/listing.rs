@@ -21,13 +21,21 @@ pub(crate) fn changed(record: Record, known: Known, replaced: &BTreeMap<String, 
 }
 
 /// The run is deleted.
-pub(crate) fn removed(state: &ExecutionState) -> Change {
+pub(crate) fn removed(state: &ExecutionState) -> Box<Removal> {
     removed_record(record_of(state))
 }
 
-pub(crate) fn removed_record(record: Record) -> Change {
+pub(crate) fn removed_record(record: Record) -> Box<Removal> {
     let terms = record.search_attributes.indexed_fields.iter().flat_map(terms_of).collect();
-    Change::Remove(Box::new(Removal { terms, record }))
+    Box::new(Removal { terms, record })
+}
+
+/// Lists still know what the run had before, and forget that too.
+pub(crate) fn remove_replaced(removal: &mut Removal, replaced: &BTreeMap<String, Payload>) {
+    removal.terms.extend(replaced.iter().flat_map(terms_of));
+    removal.terms.sort();
+    // A batch names a row once.
+    removal.terms.dedup();
 }
 
 /// What cannot be read as a value, nothing is found by.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use persistence::stores::executions::DeadLetter;
 use persistence::stores::visibility::record::Record;
-use persistence::stores::visibility::{Change, Known};
+use persistence::stores::visibility::{self, Change, Known};
 use proto::temporal::api::common::v1::Payload;
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -20,7 +20,7 @@ use super::runner::{PAGE_ROWS, put_aside};
 use super::{Visibility, backoff, lock};
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
-use crate::history::listing::{changed, record_of};
+use crate::history::listing::{changed, record_of, remove_replaced};
 use crate::history::shard::Shard;
 
 /// Runs of one round; the rest waits for the next.
@@ -33,7 +33,7 @@ const HOPELESS_MAX: u32 = 2;
 /// A run that is being deleted, and who waits until lists have forgotten it.
 pub(crate) struct Removal {
     pub(crate) key: ExecutionKey,
-    pub(crate) change: Change,
+    pub(crate) forgotten: Box<visibility::Removal>,
     pub(crate) done: oneshot::Sender<()>,
 }
 
@@ -127,9 +127,14 @@ struct Round<'a> {
 impl Round<'_> {
     /// Tries until lists have heard it all. False: the shard was closed first. Tasks above `fresh_above` come from memory
     /// and were never tried.
-    async fn tell(&self, tasks: Vec<Visibility>, removals: Vec<Removal>, mut fresh_above: i64) -> bool {
+    async fn tell(&self, tasks: Vec<Visibility>, mut removals: Vec<Removal>, mut fresh_above: i64) -> bool {
         let ids: Vec<i64> = tasks.iter().map(|task| task.task_id).collect();
         let mut pending = group(tasks);
+        for removal in &mut removals {
+            if let Some(untold) = pending.remove(&removal.key) {
+                remove_replaced(&mut removal.forgotten, &untold.replaced);
+            }
+        }
         let mut tries = 0;
         loop {
             match self.attempt(&mut pending, &removals, fresh_above, tries).await {
@@ -161,10 +166,8 @@ impl Round<'_> {
         fresh_above: i64,
         tries: u32,
     ) -> Result<(), ServiceError> {
-        for removal in removals {
-            pending.remove(&removal.key);
-        }
-        let mut changes: Vec<Change> = removals.iter().map(|removal| removal.change.clone()).collect();
+        let forgotten = removals.iter().map(|removal| Change::Remove(removal.forgotten.clone()));
+        let mut changes: Vec<Change> = forgotten.collect();
         let keys: Vec<(ExecutionKey, bool)> =
             pending.iter().map(|(key, pending)| (key.clone(), pending.is_schedule)).collect();
         let mut reads = futures_util::stream::iter(keys)
@@ -229,12 +232,16 @@ impl Pending {
 
 impl Shard {
     /// Lets lists forget a run or a schedule, and returns when they have.
-    pub(crate) async fn unlist(&self, key: &ExecutionKey, change: Change) -> Result<(), ServiceError> {
-        let (done, forgotten) = oneshot::channel();
-        lock(&self.queues.removals).push(Removal { key: key.clone(), change, done });
+    pub(crate) async fn unlist(
+        &self,
+        key: &ExecutionKey,
+        forgotten: Box<visibility::Removal>,
+    ) -> Result<(), ServiceError> {
+        let (done, told) = oneshot::channel();
+        lock(&self.queues.removals).push(Removal { key: key.clone(), forgotten, done });
         self.queues.visibility_wake.notify_one();
         tokio::select! {
-            forgotten = forgotten => forgotten.map_err(|_| closing()),
+            told = told => told.map_err(|_| closing()),
             _ = self.committer.ended() => Err(closing()),
         }
     }
