@@ -13,6 +13,11 @@ use crate::env::Env;
 const RUNS_MAX: usize = 50_000;
 /// A segment takes nothing any more after this time, so that lists can leave it out by its age.
 pub const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Clocks of nodes, and of one node before and after it was set, may differ by this and nothing is missed.
+pub const CLOCK_SLACK: Duration = Duration::from_secs(60);
+/// What lists hear of so late goes into a segment that they may have settled or forgotten. Less than the time for which they
+/// leave a segment alone.
+const LATE: Duration = Duration::from_secs(5 * 60);
 /// The bits of an id that keep the segments of two nodes apart which begin in the same millisecond.
 const RANDOM_BITS: u32 = 20;
 
@@ -32,7 +37,18 @@ struct Shared {
 struct Newest {
     id: i64,
     began_at: Timestamp,
+    /// The latest moment at which something started or closed in it. The clock may have been set back since.
+    latest: Timestamp,
     n_runs: usize,
+}
+
+impl Newest {
+    fn takes(&self, now: Timestamp) -> bool {
+        let is_full = self.n_runs >= RUNS_MAX || now.since(self.began_at) >= AGE_MAX;
+        // Lists would not look for it there.
+        let is_before_it = self.began_at > now + CLOCK_SLACK;
+        !is_full && !is_before_it
+    }
 }
 
 /// A segment that takes nothing any more.
@@ -52,26 +68,25 @@ impl Segments {
     /// The segment for a run that starts or closes now.
     pub fn current(&self, namespace_id: NamespaceId, now: Timestamp) -> i64 {
         let mut shared = self.lock();
-        let is_full = |newest: &Newest| newest.n_runs >= RUNS_MAX || now.since(newest.began_at) >= AGE_MAX;
-        match shared.newest.get(&namespace_id) {
-            Some(newest) if !is_full(newest) => return newest.id,
-            Some(newest) => {
-                let sealed = Sealed { namespace_id, id: newest.id, at: now };
-                shared.sealed.push(sealed);
+        if let Some(newest) = shared.newest.get_mut(&namespace_id) {
+            if newest.takes(now) {
+                newest.latest = newest.latest.max(now);
+                return newest.id;
             }
-            None => {}
+            let sealed = Sealed { namespace_id, id: newest.id, at: newest.latest.max(now) };
+            shared.sealed.push(sealed);
         }
         let id = self.new_id(now);
-        shared.newest.insert(namespace_id, Newest { id, began_at: now, n_runs: 0 });
+        shared.newest.insert(namespace_id, Newest { id, began_at: now, latest: now, n_runs: 0 });
         id
     }
 
-    /// As of when lists hear of a segment that they do not know: of its beginning, so that it is the same whoever tells them
-    /// and whenever that arrives; but of now, if it is so old that they may have forgotten it.
+    /// As of when lists must hear of a segment once more before they are told of what happened then: now, if that is so
+    /// long ago that they may have settled the segment, or forgotten it.
     #[must_use]
-    pub fn announced_at(&self, segment: i64) -> Timestamp {
-        let (begins_at, now) = (begins_at(segment), self.env.now());
-        if now.since(begins_at) > AGE_MAX { now } else { begins_at }
+    pub fn announced_again_at(&self, happened_at: Timestamp) -> Option<Timestamp> {
+        let now = self.env.now();
+        (now.since(happened_at) > LATE).then_some(now)
     }
 
     /// So many starts and closes were written into a segment.
@@ -102,3 +117,6 @@ impl Segments {
 pub fn begins_at(segment: i64) -> Timestamp {
     Timestamp((segment >> RANDOM_BITS) * 1_000_000)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,6 @@
 //! What one list or count reads: the segments of its namespace, within the bounds of its filter.
 
 use std::collections::BinaryHeap;
-use std::time::Duration;
 
 use persistence::error::StoreError;
 use persistence::stores::visibility::record::Record;
@@ -13,7 +12,7 @@ use super::merge::{Ahead, By, Chunks, Merge};
 use super::order::{Ordering, Place, Reached};
 use super::query::filter::Filter;
 use super::record_values::matches;
-use crate::cluster::segments::{AGE_MAX, begins_at};
+use crate::cluster::segments::{AGE_MAX, CLOCK_SLACK, begins_at};
 
 /// Rows looked at for one page; then the client gets what was found, and asks on.
 pub(super) const SCANNED_MAX: usize = 20_000;
@@ -22,8 +21,6 @@ const CHUNK: usize = 512;
 /// Runs that closed since a list began, of each status and segment, that are given the places of open ones. A client that
 /// takes so long over a list that there are more may miss some.
 const RECENT_MAX: usize = 10_000;
-/// Clocks of nodes, and one clock before and after it is set, differ by less.
-const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 pub(super) struct Reading<'a> {
     pub(super) store: &'a VisibilityStore,

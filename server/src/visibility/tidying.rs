@@ -12,9 +12,9 @@ use workflow::NamespaceId;
 use super::bounds::CLOSED;
 use super::reading::ends_at;
 use super::service::Service;
-use crate::cluster::segments::{AGE_MAX, begins_at};
 
 /// After its end, a segment is left alone for so long, and all are after a node's start: changes may still be on their way.
+/// Whoever brings one that is later announces the segment again.
 const LEFT_ALONE: Duration = Duration::from_secs(10 * 60);
 
 impl Service {
@@ -39,10 +39,6 @@ impl Service {
             if self.is_empty(namespace_id, segment, Index::Open(all.0, all.1)).await? {
                 self.store.put_segment(namespace_id, Segment { is_settled: true, ..segment }).await?;
             }
-            return Ok(());
-        }
-        // One that was full early waits: whoever announces a segment knows by its age that it may have been forgotten.
-        if begins_at(segment.id) + AGE_MAX + LEFT_ALONE >= self.env.now() {
             return Ok(());
         }
         if !self.is_empty(namespace_id, segment, Index::Started(all.0, all.1)).await? {

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use persistence::error::StoreError;
-use persistence::stores::visibility::{Change, Segment, VisibilityStore};
+use persistence::stores::visibility::record::Record;
+use persistence::stores::visibility::{self, Change, Segment, VisibilityStore};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tracing::warn;
-use workflow::NamespaceId;
+use workflow::{NamespaceId, Timestamp};
 
 use crate::cluster::segments::{Segments, begins_at};
 use crate::errors::ServiceError;
@@ -106,19 +107,24 @@ impl Writer {
     }
 
     async fn write_changes(&self, known: &mut Known, changes: &[Change]) -> Result<(), StoreError> {
-        let taken = n_taken(changes);
-        for (namespace_id, segment) in taken.keys() {
-            self.announce(known, *namespace_id, *segment).await?;
+        let taken = taken(changes);
+        for ((namespace_id, segment), taken) in &taken {
+            self.announce(known, (*namespace_id, *segment), taken.since).await?;
         }
         self.store.write(changes).await?;
-        for ((namespace_id, segment), n_runs) in taken {
-            self.segments.took(namespace_id, segment, n_runs);
+        for ((namespace_id, segment), taken) in taken {
+            self.segments.took(namespace_id, segment, taken.n_runs);
         }
         Ok(())
     }
 
-    /// Lists must know of a segment before anything is in it.
-    async fn announce(&self, known: &mut Known, namespace_id: NamespaceId, segment: i64) -> Result<(), StoreError> {
+    /// Lists must know of a segment before anything is in it, and once more if they may have settled or forgotten it.
+    async fn announce(
+        &self,
+        known: &mut Known,
+        (namespace_id, segment): (NamespaceId, i64),
+        since: Timestamp,
+    ) -> Result<(), StoreError> {
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
@@ -127,10 +133,12 @@ impl Writer {
             entry.insert(stored.into_iter().map(|segment| segment.id).collect());
         }
         let of_namespace = known.entry(namespace_id).or_default();
-        if of_namespace.contains(&segment) {
+        let again_at = self.segments.announced_again_at(since);
+        if of_namespace.contains(&segment) && again_at.is_none() {
             return Ok(());
         }
-        let announced_at = self.segments.announced_at(segment);
+        // Of its beginning, so that it is the same whoever tells of it and whenever that arrives.
+        let announced_at = again_at.unwrap_or(begins_at(segment));
         let new = Segment { id: segment, announced_at, sealed_at: None, is_settled: false };
         self.store.put_segment(namespace_id, new).await?;
         of_namespace.insert(segment);
@@ -153,15 +161,28 @@ impl Writer {
     }
 }
 
-/// How many starts and closes go into which segments.
-fn n_taken(changes: &[Change]) -> BTreeMap<(NamespaceId, i64), usize> {
-    let mut taken = BTreeMap::new();
+/// What goes into a segment.
+struct Taken {
+    /// Starts and closes.
+    n_runs: usize,
+    /// The first moment of which lists may not have heard yet.
+    since: Timestamp,
+}
+
+fn taken(changes: &[Change]) -> BTreeMap<(NamespaceId, i64), Taken> {
+    let mut all: BTreeMap<(NamespaceId, i64), Taken> = BTreeMap::new();
     for change in changes {
         let Change::Put(put) = change else { continue };
-        let listing = put.record.listing;
-        for segment in std::iter::once(listing.started_in).chain(listing.closed_in) {
-            *taken.entry((put.record.namespace_id, segment)).or_default() += 1;
+        let Record { namespace_id, listing, started_at, closed, .. } = &put.record;
+        // Of a run that lists know, the segment of its start is neither settled nor forgotten as long as it is open.
+        let started_at = if put.known == visibility::Known::Surely { Timestamp(i64::MAX) } else { *started_at };
+        let started = (listing.started_in, started_at);
+        let closed = listing.closed_in.zip(closed.as_ref().map(|closed| closed.at));
+        for (segment, moment) in std::iter::once(started).chain(closed) {
+            let taken = all.entry((*namespace_id, segment)).or_insert(Taken { n_runs: 0, since: moment });
+            taken.n_runs += 1;
+            taken.since = taken.since.min(moment);
         }
     }
-    taken
+    all
 }

@@ -12,7 +12,7 @@ use persistence::stores::visibility::record::{Close, Record};
 use persistence::stores::visibility::{Change, Known, Put, Removal, Segment};
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus as Status;
 use server::cluster::peers::Peers;
-use server::cluster::segments::Segments;
+use server::cluster::segments::{Segments, begins_at};
 use server::env::Env;
 use server::search_attributes::custom::CustomAttributes;
 use server::visibility::list::{Among, ListRequest};
@@ -50,7 +50,7 @@ impl Left {
         let began_at = |n_days: u32| Timestamp(env.now().0 - i64::try_from((n_days * DAY).as_nanos()).expect("days"));
         let [settled, open, emptied] = [5, 4, 3].map(|n_days| (began_at(n_days).0 / 1_000_000) << 20);
         for id in [settled, open, emptied] {
-            let announced_at = segment_began_at(id);
+            let announced_at = begins_at(id);
             let segment = Segment { id, announced_at, sealed_at: None, is_settled: false };
             stores.visibility.put_segment(NAMESPACE_ID, segment).await.expect("it is written");
         }
@@ -91,13 +91,9 @@ impl Left {
     }
 }
 
-fn segment_began_at(segment: i64) -> Timestamp {
-    server::cluster::segments::begins_at(segment)
-}
-
 /// An open run that started a minute after its segment began.
 fn record(workflow_id: &str, segment: i64) -> Record {
-    let started_at = segment_began_at(segment) + MINUTE;
+    let started_at = begins_at(segment) + MINUTE;
     let random: [u8; 10] = std::array::from_fn(|n| workflow_id.as_bytes().get(n).copied().unwrap_or_default());
     Record {
         workflow_id: workflow_id.into(),
@@ -174,6 +170,9 @@ async fn segments_that_are_looked_after_lose_no_run_whenever_a_node_ends_or_a_wr
         let second = left.a_service().await;
         list_often(&second, N_LISTS).await;
         assert_eq!(left.segments().await, [(left.open, false), (left.settled, true)], "{fault:?} at {n_lists}");
+        left.model.deliver_late();
+        list_often(&second, 1).await;
+        assert_eq!(left.segments().await, [(left.open, false), (left.settled, true)], "{fault:?} at {n_lists}, late");
         second.shutdown().await;
     }
 }
@@ -191,5 +190,24 @@ async fn a_run_that_lists_hear_of_only_after_a_restart_is_told_as_open() {
         assert_eq!(listed(&service, "CloseTime IS NULL").await, ["left-open", "unheard-of"]);
     }
     assert_eq!(left.segments().await, [(left.open, false), (left.settled, false)]);
+    service.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_lists_hear_of_after_its_segment_was_settled_or_forgotten_is_told_as_open() {
+    let left = Left::new().await;
+    let service = left.a_service().await;
+    // From here on whoever writes knows all three segments, and need not ask the store for them.
+    let known =
+        Put { record: record("left-open", left.open), terms: Vec::new(), stale: Vec::new(), known: Known::Surely };
+    service.write(vec![Change::Put(Box::new(known))]).await.expect("it is written");
+    list_often(&service, N_LISTS).await;
+    assert_eq!(left.segments().await, [(left.open, false), (left.settled, true)]);
+
+    let late = [record("late-0", left.settled), record("late-1", left.emptied)];
+    service.write(late.into_iter().map(put).collect()).await.expect("it is written");
+    for _ in 0..N_LISTS {
+        assert_eq!(listed(&service, "CloseTime IS NULL").await, ["late-0", "late-1", "left-open"]);
+    }
     service.shutdown().await;
 }
