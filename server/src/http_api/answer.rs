@@ -10,7 +10,7 @@ use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
 use tonic::codegen::http::{Response, StatusCode};
 use tonic::{Code, Status};
 
-use super::format::{Format, Layout, PLAIN};
+use super::format::{Format, Layout};
 use super::shorthand;
 
 pub(super) type HttpResponse = Response<Full<Bytes>>;
@@ -29,8 +29,8 @@ pub(super) fn unreadable_path() -> HttpResponse {
 }
 
 /// What the API is, for tools.
-pub(super) fn description(document: &Value) -> HttpResponse {
-    let mut response = response(StatusCode::OK, document, PLAIN.1);
+pub(super) fn description(document: Bytes) -> HttpResponse {
+    let mut response = Response::new(Full::new(document));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/vnd.oai.openapi;version=3.0"));
     response
 }

@@ -1,7 +1,7 @@
 //! The service of the HTTP port: takes a request apart, calls gRPC in this process, and answers.
 
 use std::convert::Infallible;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -55,12 +55,18 @@ pub(crate) struct Gateway {
 struct Api {
     pool: DescriptorPool,
     routes: RouteTable,
+    /// As text, once somebody has asked for it.
+    description: OnceLock<Bytes>,
 }
 
 impl Api {
     fn read() -> Self {
         let pool = DescriptorPool::decode(proto::DESCRIPTORS).expect("our own descriptors are complete");
-        Self { routes: RouteTable::new(&pool), pool }
+        Self { routes: RouteTable::new(&pool), pool, description: OnceLock::new() }
+    }
+
+    fn description(&self) -> Bytes {
+        self.description.get_or_init(|| openapi::document(&self.routes).to_string().into()).clone()
     }
 }
 
@@ -78,7 +84,7 @@ impl Gateway {
     async fn answer(self, request: Request<Body>) -> HttpResponse {
         let (parts, body) = request.into_parts();
         if parts.method == Method::GET && parts.uri.path() == DESCRIPTION_PATH {
-            return answer::description(&openapi::document(&self.api.routes));
+            return answer::description(self.api.description());
         }
         if request::broken_escape(parts.uri.path()).is_some() {
             return answer::unreadable_path();

@@ -76,7 +76,7 @@ impl Actor<'_> {
     async fn start(&self, schedule: &Schedule, start: &Start) -> Result<Outcome, ServiceError> {
         let id = start.id;
         let Some(ask) = schedule.start_request(start, &self.namespace.name) else {
-            return Ok(Outcome::StartFailed { id });
+            return Ok(Self::failed(start));
         };
         let workflow_id = schedule.workflow_id(start);
         let error = match self.ask_to_start(ask).await {
@@ -90,14 +90,18 @@ impl Actor<'_> {
             }
             Err(error) => error,
         };
-        count_scheduled(Scheduled::ActionError, 1);
         // A run of the same id that is being deleted is soon out of the way.
         let may_mend = error.is_transient() || matches!(error, ServiceError::NotFound(_));
         if may_mend && self.shard.env.now() < start.gives_up_at {
             return Err(ServiceError::Unavailable(error.to_string()));
         }
         warn!(schedule = %schedule.key.schedule_id, workflow_id, %error, "a schedule cannot start a workflow");
-        Ok(Outcome::StartFailed { id })
+        Ok(Self::failed(start))
+    }
+
+    fn failed(start: &Start) -> Outcome {
+        count_scheduled(Scheduled::ActionError, 1);
+        Outcome::StartFailed { id: start.id }
     }
 
     async fn ask_to_start(
