@@ -211,6 +211,7 @@ fn record(results: &mut Results, scenario: &str, side: Side, figures: &Value, sp
     results.add(scenario, side, "operations a second", throughput(figures)?);
     results.add(scenario, side, "latency p50, ms", figure(figures, "/latency/p50_ms")?);
     results.add(scenario, side, "latency p99, ms", figure(figures, "/latency/p99_ms")?);
+    results.add(scenario, side, "driver CPU ms per operation", figure(figures, "/driver_cpu_ms")? / operations);
     results.add(scenario, side, "server CPU ms per operation", spent.server_cpu_ms / operations);
     if let Some(cassandra) = &spent.cassandra {
         results.add(scenario, side, "Cassandra CPU ms per operation", cassandra.cpu_ms / operations);

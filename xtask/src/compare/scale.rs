@@ -9,13 +9,12 @@ use anyhow::{Result, ensure};
 
 use super::servers::{Home, Running, Side};
 use super::table::{self, Results};
-use super::{Bench, Options, meters, throughput};
+use super::{Bench, Options, meters, record};
 
 const LADDER: [usize; 7] = [16, 32, 64, 128, 256, 512, 1000];
 /// Workflows for each one that is under way: enough that the first and the last ones weigh little.
 const ROUNDS_OF_EACH: usize = 6;
 const COUNT_MIN: usize = 1500;
-const THROUGHPUT: &str = "workflows a second";
 
 /// How many runs are being opened at once.
 const OPENING: usize = 128;
@@ -37,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn measure(bench: &Bench<'_>, home: Home) -> Result<String> {
     let server = bench.start(home, Side::Ours)?;
-    let ladder = climb(bench, &server)?;
+    let ladder = climb(bench, home, &server)?;
     server.stop()?;
     // Anew: what the ladder left in memory would hide what open runs take.
     let server = bench.start(home, Side::Ours)?;
@@ -46,7 +45,7 @@ fn measure(bench: &Bench<'_>, home: Home) -> Result<String> {
     Ok(format!("{ladder}\n{open}"))
 }
 
-fn climb(bench: &Bench<'_>, server: &Running) -> Result<String> {
+fn climb(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
     bench.drive(server, "one-activity", COUNT_MIN, 64)?;
     let mut results = Results::default();
     for round in 0..bench.options.rounds {
@@ -55,11 +54,13 @@ fn climb(bench: &Bench<'_>, server: &Running) -> Result<String> {
             steps.reverse();
         }
         for at_once in steps {
+            let before = bench.read_meters(home, server.pid())?;
             let figures = bench.drive(server, "one-activity", COUNT_MIN.max(ROUNDS_OF_EACH * at_once), at_once)?;
-            results.add(&format!("{at_once:4} at once"), Side::Ours, THROUGHPUT, throughput(&figures)?);
+            let spent = bench.read_meters(home, server.pid())?.since(&before);
+            record(&mut results, &at_once.to_string(), Side::Ours, &figures, &spent)?;
         }
     }
-    Ok(table::of_ours(&results))
+    Ok(table::of_ours(&results, &LADDER.map(|at_once| at_once.to_string())))
 }
 
 /// What an open run costs that has nothing to do but wait, in memory and in statements.

@@ -54,12 +54,19 @@ pub(super) fn text(home: Home, options: &Options, results: &Results) -> String {
     text
 }
 
-/// The medians of one server alone.
-pub(super) fn of_ours(results: &Results) -> String {
-    let mut text = "|  | measure | median |\n|---|---|---|\n".to_owned();
-    for (scenario, name) in &results.names {
-        let Some(median) = results.median(scenario, name, Side::Ours) else { continue };
-        let _ = writeln!(text, "| {scenario} | {name} | {} |", figure(median));
+/// The medians of one server alone: a line for each measure, a column for each scenario.
+pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
+    let mut text = format!("| measure | {} |\n|---|{}\n", scenarios.join(" | "), "---|".repeat(scenarios.len()));
+    let mut measures: Vec<&'static str> = Vec::new();
+    for (_, name) in &results.names {
+        if !measures.contains(name) {
+            measures.push(name);
+        }
+    }
+    for name in measures {
+        let median = |scenario: &String| results.median(scenario, name, Side::Ours).map_or("–".to_owned(), figure);
+        let medians: Vec<String> = scenarios.iter().map(median).collect();
+        let _ = writeln!(text, "| {name} | {} |", medians.join(" | "));
     }
     text
 }
