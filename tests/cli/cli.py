@@ -56,6 +56,15 @@ class Cli:
 
         return (await eventually(asked))[0]
 
+    async def until_refused(self, *arguments: str, says: str) -> None:
+        """Asks again until it is refused in such words."""
+
+        async def asked() -> bool:
+            status, _, errors = await self._run(arguments)
+            return status != 0 and says in errors
+
+        await eventually(asked)
+
     async def _run(self, arguments: tuple[str, ...]) -> tuple[int, str, str]:
         connection = ["--address", self._address, "--namespace", self._namespace, "--color", "never"]
         process = await asyncio.create_subprocess_exec(

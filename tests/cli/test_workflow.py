@@ -131,7 +131,7 @@ async def test_a_run_is_terminated_and_deleted(cli: Cli, task_queue: str) -> Non
     assert (await cli.text("workflow", "delete", "-w", workflow_id)).endswith("Delete workflow succeeded\n")
     query = f"WorkflowId = '{workflow_id}'"
     await cli.until("workflow", "count", "--query", query, of=lambda counted: counted.get("count", "0") == "0")
-    assert "not found" in await cli.refused("workflow", "describe", "-w", workflow_id)
+    await cli.until_refused("workflow", "describe", "-w", workflow_id, says="not found")
 
 
 async def test_a_run_is_reset(client: Client, cli: Cli, task_queue: str) -> None:

@@ -46,7 +46,7 @@ async def test_an_attempt_that_takes_too_long_times_out(client: Client, task_que
 async def test_an_activity_that_stops_beating_is_retried_with_its_last_details(client: Client, task_queue: str) -> None:
     workshop = Workshop()
     async with new_worker(client, task_queue, workshop):
-        step = Step("beat_once_then_hang", "page", start_to_close_ms=LONG_MS, heartbeat_ms=1000)
+        step = Step("beat_once_then_hang", "page", start_to_close_ms=LONG_MS, heartbeat_ms=3000)
         handle = await start(client, task_queue, step)
         assert await handle.result() == ["page", 7]
     record = history_law.check_closed((await handle.fetch_history()).events)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 from temporalio.worker import Replayer
 
@@ -172,10 +173,9 @@ async def family(client: Client, task_queue: str, workflow_id: str, deadline: fl
     async def begin() -> WorkflowHandle[Any, Any]:
         try:
             return await client.start_workflow(FanOut.run, 3, id=workflow_id, task_queue=task_queue)
-        except RPCError as error:
-            if "already" not in str(error):
-                raise
-        return client.get_workflow_handle(workflow_id)
+        except WorkflowAlreadyStartedError:
+            # It was started before a kill, and not answered.
+            return client.get_workflow_handle(workflow_id)
 
     handle = await insist(begin, deadline)
     assert await insist(handle.result, deadline) == [0, 2, 4]

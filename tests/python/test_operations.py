@@ -40,7 +40,7 @@ async def test_a_paused_activity_is_not_tried_until_it_is_unpaused(client: Clien
     workshop = Workshop()
     service = client.workflow_service
     async with new_worker(client, task_queue, workshop):
-        handle = await start(client, task_queue, Step("beat_once_then_hang", "page", start_to_close_ms=LONG_MS, heartbeat_ms=1000))
+        handle = await start(client, task_queue, Step("beat_once_then_hang", "page", start_to_close_ms=LONG_MS, heartbeat_ms=3000))
         execution = WorkflowExecution(workflow_id=handle.id)
         await eventually(lambda: is_at_work(handle))
         await service.pause_activity(

@@ -23,7 +23,7 @@ async fn over_a_ramp_half_as_many_begin() {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_an_open_loop_the_time_that_an_operation_waited_for_its_turn_counts() {
     let given = a_node().await;
-    let (_, figures) = given.stress(&["no-op", "--rate", "100000", "--count", "30", "--in-flight-max", "1"]).await;
+    let (_, figures) = given.stress(&["no-op", "--rate", "100000", "--count", "300", "--in-flight-max", "1"]).await;
     let latency = |name: &str| figures["latency"][name].as_f64().expect("a figure");
     let elapsed_ms = figures["elapsed_s"].as_f64().expect("a figure") * 1000.0;
     assert!(latency("max_ms") > 0.9 * elapsed_ms, "the last one waited for all others: {figures}");

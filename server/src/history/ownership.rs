@@ -141,6 +141,8 @@ impl Keeper {
         runners.spawn(jobs::run_jobs(Arc::clone(&shard), self.peers.clone()));
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {
+            // In this order: when the commits end, so do the queues, and that is nobody's fault.
+            biased;
             closed = shard.committer.ended() => closed,
             // A queue that is not worked off any more is no shard: it is closed, and taken anew.
             Some(ended) = runners.join_next() => {

@@ -1,12 +1,12 @@
 //! A client and a worker by hand: each step of a run is one call, so that a test decides on their order.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::common::v1::{Payloads, WorkflowExecution, WorkflowType};
-use proto::temporal::api::enums::v1::{QueryResultType, TaskQueueKind};
+use proto::temporal::api::enums::v1::{QueryResultType, TaskQueueKind, TaskQueueType};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::query::v1::{WorkflowQuery, WorkflowQueryResult};
 use proto::temporal::api::taskqueue::v1::{StickyExecutionAttributes, TaskQueue};
@@ -21,6 +21,8 @@ use crate::given::{Given, NAMESPACE, within};
 
 /// Longer than anything that is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// The server is to have the processors meanwhile.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 /// One workflow and the task queue of the same name. Cheap to clone.
 #[derive(Clone)]
@@ -70,6 +72,25 @@ impl ByHand {
 
     pub(crate) async fn start(&self) -> String {
         self.client().start_workflow_execution(self.start_request()).await.expect("a start").into_inner().run_id
+    }
+
+    /// A sticky worker is asked only once it is known to poll.
+    pub(crate) async fn until_polled(&self, queue: TaskQueue) {
+        let request = public::DescribeTaskQueueRequest {
+            namespace: self.namespace.clone(),
+            task_queue: Some(queue),
+            task_queue_type: TaskQueueType::Workflow.into(),
+            ..Default::default()
+        };
+        let is_polled = async || {
+            let described = self.client().describe_task_queue(request.clone()).await.expect("a description");
+            !described.into_inner().pollers.is_empty()
+        };
+        let began = Instant::now();
+        while !is_polled().await {
+            assert!(began.elapsed() < PATIENCE, "nobody polls");
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
 
     pub(crate) async fn signal(&self, name: &str) {

@@ -12,6 +12,8 @@ use crate::given::{Given, NAMESPACE};
 
 /// Far longer than lists lag behind; met only if something is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The server is to have the processors meanwhile.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 pub(crate) async fn start(given: &Given, workflow_id: &str, workflow_type: &str) -> WorkflowExecution {
     let start = public::StartWorkflowExecutionRequest {
@@ -56,7 +58,7 @@ pub(crate) async fn until_listed(given: &Given, query: &str, expected: &[&str]) 
             return listed;
         }
         assert!(began.elapsed() < PATIENCE, "{query:?} finds {:?}, not {expected:?}", ids(&listed));
-        tokio::task::yield_now().await;
+        tokio::time::sleep(ASK_AGAIN).await;
     }
 }
 

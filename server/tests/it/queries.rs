@@ -182,6 +182,7 @@ async fn a_sticky_worker_is_asked_first_and_without_history() {
         async move { run.poll_queue(run.sticky_queue()).await }
     });
     run.complete_stickily(task.task_token, Duration::from_secs(2)).await;
+    run.until_polled(run.sticky_queue()).await;
     let query = asked(&run);
     let task = worker.await.unwrap();
     assert!(task.query.is_some() && task.history.unwrap().events.is_empty());
@@ -291,8 +292,17 @@ async fn a_query_that_nobody_takes_says_whether_there_is_a_worker() {
     let run = ByHand::new(&given, "nobody");
     run.begin().await;
     let patience = Duration::from_millis(1500);
-    let answer = run.query_within(patience, "state").await;
-    refused(answer, Code::DeadlineExceeded, "query timed out before a worker could process it");
+    let timed_out = "query timed out before a worker could process it";
+    let mut answer = run.query_within(patience, "state").await;
+    // On a busy machine the client's own deadline may pass before the answer arrives. Few tries: a worker that was here
+    // 20 s ago is gone.
+    for _ in 0..4 {
+        if answer.as_ref().is_err_and(|status| status.message() == timed_out) {
+            break;
+        }
+        answer = run.query_within(patience, "state").await;
+    }
+    refused(answer, Code::DeadlineExceeded, timed_out);
     // A new node has never seen the worker.
     let given = a_node_in(given.stop().await).await;
     let run = ByHand::new(&given, "nobody");

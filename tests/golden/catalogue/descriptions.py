@@ -93,11 +93,14 @@ async def describe_child_run(stage: Stage) -> None:
     """A child as it describes itself, and its grandchild with the root of all."""
     family = Family(stage)
     parent, child = await family.begin()
+    # A child's first task is made after its parent heard of it.
+    await stage.recorded(child, "WORKFLOW_TASK_SCHEDULED")
     stage.note("child", await stage.describe(child))
     grandchild = start_child(f"{stage.id}-grandchild", f"grand-{stage.queue}")
     await (await family.child_task()).complete(grandchild)
     event = await stage.recorded(child, "CHILD_WORKFLOW_EXECUTION_STARTED")
     youngest = child.leads(event)[0]
+    await stage.recorded(youngest, "WORKFLOW_TASK_SCHEDULED")
     stage.note("grandchild", await stage.describe(youngest))
     await stage.terminate(parent)
     for descendant in (child, youngest):

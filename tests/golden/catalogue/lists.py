@@ -56,7 +56,8 @@ async def in_all_states(stage: Stage) -> None:
     values = attributes_of({"Color": "red"})
     await stage.start(f"{stage.id}-5", search_attributes=values, priority={"priority_key": 2})
     await stage.start(f"{stage.id}-6", workflow_start_delay={"seconds": 3600})
-    for query, n in (("ExecutionStatus = 'Running'", 2), ("ExecutionStatus != 'Running'", 6)):
+    # Closed is final: once all six are told as such, the two that run can only be the two.
+    for query, n in (("ExecutionStatus != 'Running'", 6), ("ExecutionStatus = 'Running'", 2)):
         await eventually(partial(stage.listed, n, query))
 
 
