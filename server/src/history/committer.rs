@@ -22,6 +22,7 @@ use workflow::{ExecutionKey, NamespaceId, Task};
 
 use super::cache::{CurrentSlot, ScheduleSlot, Slot};
 use super::config::HistoryConfig;
+use super::durability::Durability;
 use super::identity::IdClock;
 use super::queues::{Occasion, Queues};
 use super::tally::{StatusChange, Tally};
@@ -123,21 +124,12 @@ pub(crate) enum Closed {
     Shutdown,
 }
 
-/// What is durable so far.
-#[derive(Debug, Clone)]
-struct Progress {
-    durable: u64,
-    /// When what last showed that the lease holds was sent; `None` once it is being given up.
-    lease_seen_at: Option<Instant>,
-    closed: Option<Closed>,
-}
-
 /// The callers' side.
 pub(crate) struct Committer {
     sender: mpsc::Sender<Submission>,
     /// Also orders the sends: a submission's number is its place in the line.
     submitted: Mutex<u64>,
-    progress: watch::Sender<Progress>,
+    durability: Arc<Durability>,
     /// Otherwise nobody can take the lease: the store is this process's alone.
     is_store_shared: bool,
 }
@@ -160,11 +152,7 @@ impl Committer {
 
     /// Returns once the submission, and all before it, can no longer be lost.
     pub(crate) async fn durable(&self, submission: u64) -> Result<(), Closed> {
-        let mut progress = self.progress.subscribe();
-        let reached = |progress: &Progress| progress.durable >= submission || progress.closed.is_some();
-        let seen = progress.wait_for(reached).await.map_err(|_| Closed::Shutdown)?;
-        // What was durable before the end stays durable.
-        if seen.durable >= submission { Ok(()) } else { Err(seen.closed.clone().unwrap_or(Closed::Shutdown)) }
+        self.durability.reached(submission).await
     }
 
     /// As `durable`, for an answer that others act upon though no commit of its own vouches for it: an owner that was
@@ -183,29 +171,25 @@ impl Committer {
     /// As `durable`, for a plain read: a lease of that age still keeps others from committing.
     pub(crate) async fn confirmed_lately(&self, submission: u64) -> Result<(), Closed> {
         self.durable(submission).await?;
-        self.check_open()?;
-        let seen_at = self.progress.borrow().lease_seen_at;
+        if let Some(closed) = self.durability.closed() {
+            return Err(closed);
+        }
+        let seen_at = self.durability.lease_seen_at();
         let is_fresh = seen_at.is_some_and(|seen_at| seen_at.elapsed() <= LEASE_AGE_MAX);
         if is_fresh || !self.is_store_shared { Ok(()) } else { self.confirmed().await }
     }
 
     /// Returns when the shard has stopped committing.
     pub(crate) async fn ended(&self) -> Closed {
-        let mut progress = self.progress.subscribe();
-        let seen = progress.wait_for(|progress| progress.closed.is_some()).await;
-        seen.ok().and_then(|progress| progress.closed.clone()).unwrap_or(Closed::Shutdown)
+        self.durability.ended().await
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.progress.borrow().closed.is_none()
-    }
-
-    fn check_open(&self) -> Result<(), Closed> {
-        self.progress.borrow().closed.clone().map_or(Ok(()), Err)
+        self.durability.is_open()
     }
 
     fn closed(&self) -> Closed {
-        self.progress.borrow().closed.clone().unwrap_or(Closed::Shutdown)
+        self.durability.closed().unwrap_or(Closed::Shutdown)
     }
 }
 
@@ -248,20 +232,20 @@ impl CommitLoop {
     /// Runs until the shard is closed: by `stop`, or because the lease or the store is lost.
     pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> (Committer, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(self.config.waiting_transitions);
-        let lease_seen_at = Some(self.lease_asked_at);
-        let (progress, _) = watch::channel(Progress { durable: 0, lease_seen_at, closed: None });
+        let durability = Arc::new(Durability::new(self.lease_asked_at));
         let is_store_shared = self.is_store_shared;
-        let task = tokio::spawn(self.run(receiver, progress.clone(), stop));
-        (Committer { sender, submitted: Mutex::new(0), progress, is_store_shared }, task)
+        let task = tokio::spawn(self.run(receiver, Arc::clone(&durability), stop));
+        (Committer { sender, submitted: Mutex::new(0), durability, is_store_shared }, task)
     }
 
     async fn run(
         mut self,
         mut receiver: mpsc::Receiver<Submission>,
-        progress: watch::Sender<Progress>,
+        durability: Arc<Durability>,
         mut stop: watch::Receiver<bool>,
     ) {
-        let mut ending = Ending { progress: progress.clone(), waiters: Arc::clone(&self.waiters), closed: None };
+        let (told, waiters) = (Arc::clone(&durability), Arc::clone(&self.waiters));
+        let mut ending = Ending { durability: told, waiters, closed: None };
         let closed = loop {
             let gathered = self.gather(&mut receiver, &mut stop).await;
             let is_last = gathered.is_last;
@@ -270,16 +254,13 @@ impl CommitLoop {
             let began_at = Instant::now();
             if is_last {
                 // The next owner need not wait once the lease is released, so nothing is told on its strength any more.
-                progress.send_modify(|progress| progress.lease_seen_at = None);
+                durability.give_up_lease();
             }
             match self.commit(gathered).await {
                 // With nothing asked for there may have been nothing to write.
                 Ok(_) if count == 0 => {}
                 Ok(Committed { runs, news }) => {
-                    progress.send_modify(|progress| {
-                        progress.durable += count;
-                        progress.lease_seen_at = progress.lease_seen_at.map(|_| began_at);
-                    });
+                    durability.advance(count, began_at);
                     runs.iter().for_each(|key| self.waiters.wake(key));
                     news.into_iter().for_each(Tell::tell);
                 }
@@ -467,7 +448,7 @@ impl CommitLoop {
 
 /// Tells everybody when the loop ends, however it ends: a panic must not leave callers waiting for ever.
 struct Ending {
-    progress: watch::Sender<Progress>,
+    durability: Arc<Durability>,
     waiters: Arc<Waiters>,
     closed: Option<Closed>,
 }
@@ -476,7 +457,7 @@ impl Drop for Ending {
     fn drop(&mut self) {
         let broken = || Closed::Unresolved("the committer broke off".into());
         let closed = self.closed.take().unwrap_or_else(broken);
-        self.progress.send_modify(|progress| progress.closed = Some(closed));
+        self.durability.close(&closed);
         self.waiters.wake_all();
     }
 }

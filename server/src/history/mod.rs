@@ -18,6 +18,7 @@ mod updates;
 mod update;
 mod update_with_start;
 mod committer;
+mod durability;
 mod events;
 mod waiters;
 mod query_buffer;

@@ -1,0 +1,109 @@
+//! What of a shard is durable so far, and who waits for more. Whoever waits is woken once, by the commit that he waits for:
+//! a commit that woke all would cost more, the more are waiting.
+
+use std::sync::{Mutex, MutexGuard};
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::committer::Closed;
+
+pub(super) struct Durability {
+    progress: Mutex<Progress>,
+    /// Set once, before those who wait are told.
+    closed: watch::Sender<Option<Closed>>,
+}
+
+struct Progress {
+    /// Submissions up to this one can no longer be lost.
+    durable: u64,
+    /// When what last showed that the lease holds was sent; `None` once it is being given up.
+    lease_seen_at: Option<Instant>,
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    submission: u64,
+    told: oneshot::Sender<Result<(), Closed>>,
+}
+
+impl Durability {
+    pub(super) fn new(lease_seen_at: Instant) -> Self {
+        let progress = Progress { durable: 0, lease_seen_at: Some(lease_seen_at), waiting: Vec::new() };
+        Self { progress: Mutex::new(progress), closed: watch::Sender::new(None) }
+    }
+
+    /// Returns once the submission, and all before it, can no longer be lost.
+    pub(super) async fn reached(&self, submission: u64) -> Result<(), Closed> {
+        let told = {
+            let mut progress = self.lock();
+            // What was durable before the end stays durable.
+            if progress.durable >= submission {
+                return Ok(());
+            }
+            // Looked at under the lock: whoever closes tells those that it then finds waiting.
+            if let Some(closed) = self.closed() {
+                return Err(closed);
+            }
+            let (teller, told) = oneshot::channel();
+            progress.waiting.push(Waiting { submission, told: teller });
+            told
+        };
+        told.await.unwrap_or(Err(Closed::Shutdown))
+    }
+
+    /// So many more submissions are durable, by a commit that began then.
+    pub(super) fn advance(&self, n_submissions: u64, began_at: Instant) {
+        let reached: Vec<Waiting> = {
+            let mut progress = self.lock();
+            progress.durable += n_submissions;
+            progress.lease_seen_at = progress.lease_seen_at.map(|_| began_at);
+            let durable = progress.durable;
+            progress.waiting.extract_if(.., |waiting| waiting.submission <= durable).collect()
+        };
+        for waiting in reached {
+            // Who waited may have gone.
+            let _ = waiting.told.send(Ok(()));
+        }
+    }
+
+    pub(super) fn lease_seen_at(&self) -> Option<Instant> {
+        self.lock().lease_seen_at
+    }
+
+    /// Nothing is told on the lease's strength any more.
+    pub(super) fn give_up_lease(&self) {
+        self.lock().lease_seen_at = None;
+    }
+
+    pub(super) fn close(&self, closed: &Closed) {
+        self.closed.send_replace(Some(closed.clone()));
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        for waiting in waiting {
+            let _ = waiting.told.send(Err(closed.clone()));
+        }
+    }
+
+    /// Why nothing more becomes durable, if so.
+    pub(super) fn closed(&self) -> Option<Closed> {
+        self.closed.borrow().clone()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.closed.borrow().is_none()
+    }
+
+    /// Returns when nothing more becomes durable.
+    pub(super) async fn ended(&self) -> Closed {
+        let mut closed = self.closed.subscribe();
+        let seen = closed.wait_for(Option::is_some).await;
+        seen.ok().and_then(|closed| closed.clone()).unwrap_or(Closed::Shutdown)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().expect("nobody panics while holding it")
+    }
+}
+
+#[cfg(test)]
+mod tests;
