@@ -22,6 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(20);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// HTTP/2 cuts a connection on which small messages arrive faster than they are read, by a measure of its window: with that of
+/// the usual size, a hundred answers at once are too many, and the tasks in them are lost until they time out.
+const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 /// A history page may have as many bytes as a server is willing to send.
 const MESSAGE_BYTES_MAX: usize = 128 << 20;
 
@@ -43,7 +47,8 @@ impl Client {
                 .with_context(|| format!("{address} is no address"))?
                 .connect_timeout(CONNECT_TIMEOUT)
                 .tcp_nodelay(true)
-                .http2_adaptive_window(true);
+                .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
             let channel = endpoint.connect().await.with_context(|| format!("cannot connect to {address}"))?;
             services.push(Service::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX));
         }
