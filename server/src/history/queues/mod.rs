@@ -3,6 +3,7 @@
 
 mod cursor;
 mod timers;
+mod closed_runs;
 mod pool;
 mod runner;
 mod transfer;
@@ -21,6 +22,7 @@ use persistence::stores::shards::ShardRecord;
 use tokio::sync::Notify;
 use workflow::{TimerTask, Timestamp, TransferTask, VisibilityTask};
 
+use self::closed_runs::ClosedRuns;
 use self::cursor::Cursor;
 use self::timers::Timers;
 
@@ -55,6 +57,7 @@ pub(crate) struct Queues {
     /// Runs that lists are to forget.
     removals: Mutex<Vec<Removal>>,
     timers: Mutex<Timers<Timer>>,
+    closed_runs: Mutex<ClosedRuns>,
     checkpoints: Mutex<Checkpoints>,
     transfer_wake: Notify,
     visibility_wake: Notify,
@@ -100,6 +103,7 @@ impl Queues {
             visibility: Mutex::new(ImmediateQueue::new(record.visibility_acked)),
             removals: Mutex::default(),
             timers: Mutex::new(Timers::new(record.timer_acked, in_memory_max)),
+            closed_runs: Mutex::default(),
             checkpoints: Mutex::new(Checkpoints { written: record.clone(), n_done: 0, in_flight: None }),
             transfer_wake: Notify::new(),
             visibility_wake: Notify::new(),
@@ -125,6 +129,11 @@ impl Queues {
             }
             self.timers_wake.notify_one();
         }
+        let mut closed_runs = lock(&self.closed_runs);
+        for run in commit.runs.iter().filter(|run| !run.state.is_running()) {
+            closed_runs.add(run.state.key.run_id);
+        }
+        drop(closed_runs);
         let mut checkpoints = lock(&self.checkpoints);
         if let Some(written) = checkpoints.in_flight.take() {
             checkpoints.written = written;
@@ -189,6 +198,17 @@ impl Queues {
     fn visibility_done(&self, task_id: i64) {
         lock(&self.visibility).cursor.done(task_id);
         self.one_done();
+    }
+
+    /// Takes out the timers that are due, except those that have nothing to do any more.
+    fn due_timers(&self, now: Timestamp) -> Vec<(TimerKey, Timer)> {
+        let due = lock(&self.timers).due(now);
+        let closed_runs = lock(&self.closed_runs);
+        let (outlived, due): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|(_, timer)| closed_runs.outlived(timer.key.run_id, &timer.task));
+        drop(closed_runs);
+        outlived.into_iter().for_each(|(key, _)| self.timer_done(key));
+        due
     }
 
     fn timer_done(&self, key: TimerKey) {

@@ -85,8 +85,7 @@ pub(crate) async fn run_timers(shard: Arc<Shard>, peers: Peers, pool: Pool) {
         if let Some(wanted) = wanted {
             read_timers(&shard, wanted).await;
         }
-        let due = lock(&shard.queues.timers).due(shard.env.now());
-        for (key, timer) in due {
+        for (key, timer) in shard.queues.due_timers(shard.env.now()) {
             let (shard, peers, pool) = (Arc::clone(&shard), peers.clone(), pool.clone());
             let place = pool.place().await;
             running.spawn(async move {
