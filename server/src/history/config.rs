@@ -17,7 +17,8 @@ pub struct HistoryConfig {
     pub waiting_transitions: usize,
     /// Queue tasks that one shard keeps in memory, per queue; the rest is read from the store later.
     pub queue_tasks_in_memory: usize,
-    /// Queue tasks executed at once, over all shards of the node.
+    /// Queue tasks executed at once, over all shards of the node. One that brings a task to a worker lasts as long as the commit
+    /// of its start; so this also bounds how many of those share a commit.
     pub task_pool_size: usize,
     /// Clients that list a history get its events as bytes and decode them by themselves, which spares a busy node the work
     /// and the memory. All current SDKs can.
@@ -35,7 +36,7 @@ impl Default for HistoryConfig {
             batch_bytes: 2 << 20,
             waiting_transitions: 4096,
             queue_tasks_in_memory: 20_000,
-            task_pool_size: 128,
+            task_pool_size: 1024,
             raw_history: false,
             batch_operations_per_second: 50.0,
         }
