@@ -103,6 +103,14 @@ async def test_a_task_queue_shows_who_polls_it(client: Client, cli: Cli, task_qu
         assert "UNVERSIONED  workflow" in await cli.text(*describe)
 
 
+async def test_a_task_queue_has_one_partition_of_each_type(cli: Cli, task_queue: str) -> None:
+    listed = await cli.json("task-queue", "list-partition", "-t", task_queue)
+    assert set(listed) == {"workflowTaskQueuePartitions", "activityTaskQueuePartitions"}
+    for [partition] in listed.values():
+        assert partition["key"] == task_queue and partition["ownerHostName"]
+    assert task_queue in await cli.text("task-queue", "list-partition", "-t", task_queue)
+
+
 async def test_a_task_queue_shows_what_waits_in_it(cli: Cli, task_queue: str) -> None:
     await cli.text("workflow", "start", "--type", "Ledger", "-t", task_queue, "-w", new_name("ledger"))
     describe = ["task-queue", "describe", "-t", task_queue, "--task-queue-type", "workflow"]

@@ -4,6 +4,7 @@
 
 use proto::everrow::{history, matching};
 use proto::temporal::api::enums::v1::{DescribeTaskQueueMode, TaskQueueKind, TaskQueueType};
+use proto::temporal::api::taskqueue::v1::TaskQueuePartitionMetadata;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
@@ -37,6 +38,21 @@ pub(super) async fn task_queue(
         frontend.peers.matching()?.describe_task_queue(ask.clone()).await
     })
     .await
+}
+
+/// A queue has one partition of each type for now, and this node has it.
+pub(super) async fn partitions(
+    frontend: &Frontend,
+    mut call: Call<public::ListTaskQueuePartitionsRequest>,
+) -> Result<public::ListTaskQueuePartitionsResponse, ServiceError> {
+    frontend.enter(&call.request.namespace).await?;
+    task_queue::check(call.request.task_queue.as_mut(), Naming::Queue)?;
+    let key = call.request.task_queue.unwrap_or_default().name;
+    let only = vec![TaskQueuePartitionMetadata { key, owner_host_name: frontend.defined.own_address.clone() }];
+    Ok(public::ListTaskQueuePartitionsResponse {
+        activity_task_queue_partitions: only.clone(),
+        workflow_task_queue_partitions: only,
+    })
 }
 
 pub(super) async fn reset_sticky(

@@ -211,6 +211,13 @@ impl WorkflowService for Frontend {
         answer("DescribeTaskQueue", describe::task_queue(self, request.into())).await
     }
 
+    async fn list_task_queue_partitions(
+        &self,
+        request: Request<ListTaskQueuePartitionsRequest>,
+    ) -> Answer<ListTaskQueuePartitionsResponse> {
+        answer("ListTaskQueuePartitions", describe::partitions(self, request.into())).await
+    }
+
     async fn reset_sticky_task_queue(
         &self,
         request: Request<ResetStickyTaskQueueRequest>,
