@@ -14,7 +14,8 @@ use super::{Bench, Options, meters, record};
 const LADDER: [usize; 7] = [16, 32, 64, 128, 256, 512, 1000];
 /// Workflows for each one that is under way: enough that the first and the last ones weigh little.
 const ROUNDS_OF_EACH: usize = 6;
-const COUNT_MIN: usize = 1500;
+/// So many that a step lasts for some seconds: Cassandra compacts and collects garbage now and then.
+const COUNT_MIN: usize = 4000;
 
 /// How many runs are being opened at once.
 const OPENING: usize = 128;
