@@ -69,3 +69,6 @@ pub(crate) fn record_of(state: &ExecutionState) -> Record {
         version: state.unrecorded.db_record_version,
     }
 }
+
+#[cfg(test)]
+mod tests;
