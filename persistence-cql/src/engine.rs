@@ -7,67 +7,41 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use persistence::engine::{
     Batch, Condition, Consistency, Continuation, Current, Engine, KeyRange, Order, Outcome, PAGE_BYTES, Page,
-    Partition, Row, Slice, Statics, TableRef,
+    Partition, Row, Slice, Statics,
 };
 use persistence::error::StoreError;
 use persistence::table::Value;
 use scylla::client::session::Session;
-use scylla::policies::retry::{FallthroughRetryPolicy, RetryPolicy};
 use scylla::response::query_result::QueryResult;
-use scylla::statement::batch::{Batch as CqlBatch, BatchType};
-use scylla::statement::prepared::PreparedStatement;
-use scylla::value::{CqlValue, Row as CqlRow};
+use scylla::value::Row as CqlRow;
 
-use crate::cells::{self, Bound};
-use crate::classify::{self, RetryRefused, Write};
+use crate::cells;
+use crate::classify::Write;
 use crate::config::CqlConfig;
+use crate::lanes;
 use crate::plan::{self, Step};
-use crate::prepared::Prepared;
 use crate::range::Range;
+use crate::requests::Requests;
 use crate::row_sizes::RowSizes;
-use crate::session::{self, ConnectError};
+use crate::session::ConnectError;
+use crate::shared::Shared;
 use crate::statements::{RangeShape, Shape};
 
-/// The most bytes that a request for a batch may have, values and framing together.
-///
-/// Tried on Cassandra 5.0 as it is delivered: batches of 15 MiB are applied, plain and conditional, although
-/// `batch_size_fail_threshold` says 50 KiB (it is for batches of several partitions). 16 MiB is refused by
-/// `native_transport_max_frame_size`, which does no harm. But half of `commitlog_segment_size` is 16 MiB as well, and
-/// what that refuses within a conditional batch is reported as a failure of unknown outcome: so we refuse before it.
-const REQUEST_BYTES_MAX: usize = 15 << 20;
-
-/// What a statement of a batch takes beside its values (kind, id, count), and a value beside its bytes (length).
-const STATEMENT_OVERHEAD: usize = 21;
-const VALUE_OVERHEAD: usize = 4;
-
-/// The protocol counts the statements of a batch in 16 bits.
-const MAX_BATCH_STATEMENTS: usize = u16::MAX as usize;
-
 pub struct CqlEngine {
-    session: Session,
-    prepared: Prepared,
+    requests: Arc<Requests>,
+    shared: Shared,
     row_sizes: RowSizes,
-    serial_reads: scylla::statement::Consistency,
-    /// For conditional writes: sent once, whatever comes back.
-    never_retry: Arc<dyn RetryPolicy>,
-    retry_refused: Arc<dyn RetryPolicy>,
 }
 
 impl CqlEngine {
     pub async fn connect(config: &CqlConfig) -> Result<Self, ConnectError> {
-        Ok(Self {
-            session: session::connect(config).await?,
-            prepared: Prepared::default(),
-            row_sizes: RowSizes::default(),
-            serial_reads: session::serial_reads(config),
-            never_retry: Arc::new(FallthroughRetryPolicy::new()),
-            retry_refused: Arc::new(RetryRefused),
-        })
+        let requests = Arc::new(Requests::connect(config).await?);
+        Ok(Self { shared: Shared::new(Arc::clone(&requests)), requests, row_sizes: RowSizes::default() })
     }
 
     /// For the schema, which has statements of its own.
     pub(crate) fn session(&self) -> &Session {
-        &self.session
+        self.requests.session()
     }
 
     async fn load_statics(&self, partition: &Partition, consistency: Consistency) -> Result<Statics, StoreError> {
@@ -76,7 +50,7 @@ impl CqlEngine {
             return Ok(Vec::new());
         }
         let step = Step::new(Shape::Statics, &partition.key);
-        let rows = self.select(table, step, consistency).await?;
+        let rows = self.requests.select(table, step, consistency).await?;
         match rows.into_iter().next() {
             None => Ok(vec![None; table.0.statics.len()]),
             Some(columns) => cells::read_statics(table.0, columns),
@@ -125,80 +99,30 @@ impl CqlEngine {
         };
         let limit = Value::Int(i32::try_from(limit).unwrap_or(i32::MAX));
         let step = Step::new(shape, plan::range_values(&slice.partition, &range).chain([&limit]));
-        let rows = self.select(table, step, slice.consistency).await?;
+        let rows = self.requests.select(table, step, slice.consistency).await?;
         rows.into_iter().filter_map(|columns| cells::read_row(table.0, columns).transpose()).collect()
     }
 
-    async fn select(
-        &self,
-        table: TableRef,
-        step: Step,
-        consistency: Consistency,
-    ) -> Result<Vec<Vec<Option<CqlValue>>>, StoreError> {
-        let mut statement = self.prepared.get(&self.session, table, step.shape).await?;
-        match consistency {
-            Consistency::Quorum => {}
-            Consistency::Serial => statement.set_consistency(self.serial_reads),
-        }
-        let result = self.session.execute_unpaged(&statement, step.values).await.map_err(classify::failed_read)?;
-        let result = result.into_rows_result().map_err(classify::failed_read)?;
-        let rows = result.rows::<CqlRow>().map_err(classify::failed_read)?;
-        rows.map(|row| row.map(|row| row.columns)).collect::<Result<_, _>>().map_err(classify::failed_read)
-    }
-
-    async fn apply(&self, batch: &Batch) -> Result<Outcome, StoreError> {
+    async fn apply(&self, batch: Batch) -> Result<Outcome, StoreError> {
         batch.check();
         batch.check_size()?;
-        let Some(steps) = plan::steps(batch) else {
-            return Ok(Outcome::Refused(self.load_current(batch).await?));
+        if lanes::may_share(&batch) {
+            return self.shared.write(batch).await.map(|()| Outcome::Applied);
+        }
+        let Some(steps) = plan::steps(&batch) else {
+            return Ok(Outcome::Refused(self.load_current(&batch).await?));
         };
         if steps.is_empty() {
             return Ok(Outcome::Applied);
         }
-        check_request(&steps)?;
         let kind = if batch.is_conditional() { Write::Conditional } else { Write::Plain };
-        let (statements, values) = self.prepare(batch.partition.table, steps).await?;
-        let request = self.request(statements, kind);
-        let result =
-            self.session.batch(&request, values).await.map_err(|error| classify::failed_write(&error, kind))?;
+        let steps = steps.into_iter().map(|step| (batch.partition.table, step)).collect();
+        let result = self.requests.write(steps, kind).await?;
         match kind {
             Write::Plain => Ok(Outcome::Applied),
             Write::Conditional if is_applied(result)? => Ok(Outcome::Applied),
-            Write::Conditional => Ok(Outcome::Refused(self.load_current(batch).await?)),
+            Write::Conditional => Ok(Outcome::Refused(self.load_current(&batch).await?)),
         }
-    }
-
-    async fn prepare(
-        &self,
-        table: TableRef,
-        steps: Vec<Step>,
-    ) -> Result<(Vec<PreparedStatement>, Vec<Vec<Bound>>), StoreError> {
-        let mut statements = Vec::with_capacity(steps.len());
-        let mut values = Vec::with_capacity(steps.len());
-        for step in steps {
-            statements.push(self.prepared.get(&self.session, table, step.shape).await?);
-            values.push(step.values);
-        }
-        Ok((statements, values))
-    }
-
-    fn request(&self, statements: Vec<PreparedStatement>, kind: Write) -> CqlBatch {
-        // Unlogged, because a single partition needs no batch log to be atomic.
-        let mut request = CqlBatch::new(BatchType::Unlogged);
-        for statement in statements {
-            request.append_statement(statement);
-        }
-        match kind {
-            Write::Plain => {
-                request.set_is_idempotent(true);
-                request.set_retry_policy(Some(Arc::clone(&self.retry_refused)));
-            }
-            Write::Conditional => {
-                request.set_is_idempotent(false);
-                request.set_retry_policy(Some(Arc::clone(&self.never_retry)));
-            }
-        }
-        request
     }
 
     /// What the conditions of a refused batch are about. Read anew: Cassandra and ScyllaDB return different rows with a
@@ -240,20 +164,8 @@ impl Engine for CqlEngine {
     }
 
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        async move { self.apply(&batch).await }.boxed()
+        self.apply(batch).boxed()
     }
-}
-
-fn check_request(steps: &[Step]) -> Result<(), StoreError> {
-    let values = steps.iter().flat_map(|step| &step.values);
-    let n_value_bytes: usize = values.map(|value| value.0.size() + VALUE_OVERHEAD).sum();
-    let n_bytes = n_value_bytes + steps.len() * STATEMENT_OVERHEAD;
-    if n_bytes > REQUEST_BYTES_MAX || steps.len() > MAX_BATCH_STATEMENTS {
-        let n_steps = steps.len();
-        let too_large = format!("a batch of {n_steps} statements and {n_bytes} bytes is too large for a request");
-        return Err(StoreError::TooLarge(too_large));
-    }
-    Ok(())
 }
 
 /// The first column of the first row says it; further rows are the database's own affair.

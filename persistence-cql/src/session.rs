@@ -9,7 +9,7 @@ use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use scylla::errors::NewSessionError;
-use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::load_balancing::{DefaultPolicy, LoadBalancingPolicy};
 use scylla::policies::timestamp_generator::MonotonicTimestampGenerator;
 use scylla::statement::{Consistency, SerialConsistency};
 use thiserror::Error;
@@ -77,14 +77,19 @@ fn builder(config: &CqlConfig) -> Result<SessionBuilder, ConnectError> {
     Ok(builder)
 }
 
-fn profile(config: &CqlConfig) -> ExecutionProfile {
+/// To a node that has a copy, in the local data centre.
+pub(crate) fn routing(config: &CqlConfig) -> Arc<dyn LoadBalancingPolicy> {
     let mut routing = DefaultPolicy::builder().token_aware(true).permit_dc_failover(false);
     if let Some(datacenter) = &config.local_datacenter {
         routing = routing.prefer_datacenter(datacenter.clone());
     }
+    routing.build()
+}
+
+fn profile(config: &CqlConfig) -> ExecutionProfile {
     // The retry policy is the driver's for reads; writes bring their own.
     ExecutionProfile::builder()
-        .load_balancing_policy(routing.build())
+        .load_balancing_policy(routing(config))
         .request_timeout(Some(Duration::from_millis(config.request_timeout_ms)))
         .consistency(match config.consistency {
             Level::LocalQuorum => Consistency::LocalQuorum,

@@ -144,7 +144,7 @@ pub enum Durable {
     /// From its acknowledgement on.
     AtOnce,
     /// From the acknowledgement of the next batch that is durable at once: only that one makes this one count. Spares an
-    /// engine with one log a sync; the others take no notice.
+    /// engine with one log a sync, and lets one with a network send a small one together with others.
     WithNext,
 }
 

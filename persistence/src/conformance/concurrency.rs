@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::given::{all, apply, composite, key, numbered, puts, row};
-use crate::engine::{Batch, Condition, Consistency, Current, Engine, KeyRange, Outcome, Partition, Slice};
+use crate::engine::{Batch, Condition, Consistency, Current, Durable, Engine, KeyRange, Outcome, Partition, Slice};
 use crate::error::StoreError;
 use crate::table::Value;
 
@@ -31,6 +31,29 @@ pub async fn increments_by_condition_are_each_counted_once(engine: Arc<dyn Engin
     let statics = engine.statics(partition.clone(), Consistency::Serial).await.expect("statics are readable");
     assert_eq!(statics[0], Some(expected.into()));
     assert_eq!(all(&*engine, &partition).await.len() as i64, expected);
+}
+
+/// An engine may send them together. Some callers go away at once, on which the others do not depend.
+pub async fn rows_written_at_once_are_each_there_when_acknowledged(engine: Arc<dyn Engine>) {
+    const WRITES: i64 = 240;
+    let partitions: Vec<Partition> = (0..24).map(|_| composite()).collect();
+    let writes = (0..WRITES).map(|number| {
+        let (engine, partition) = (Arc::clone(&engine), partitions[number as usize % partitions.len()].clone());
+        tokio::spawn(async move {
+            let written = row(key(0, "", number), number);
+            let batch = Batch { durable: Durable::WithNext, ..puts(&partition, vec![written.clone()]) };
+            apply(&*engine, batch).await;
+            let slice = Slice::new(partition, KeyRange::prefix(written.key.clone()), 1);
+            assert_eq!(engine.read(slice).await.expect("a row is readable").rows, [written]);
+        })
+    });
+    for (number, write) in writes.collect::<Vec<_>>().into_iter().enumerate() {
+        if number % 8 == 0 {
+            write.abort();
+        } else {
+            write.await.expect("a write is acknowledged, and read");
+        }
+    }
 }
 
 async fn increment(engine: &dyn Engine, partition: &Partition, marker: Vec<Value>) {

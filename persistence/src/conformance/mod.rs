@@ -47,6 +47,7 @@ macro_rules! conformance_suite {
                 a_refused_batch_leaves_nothing, a_refusal_tells_the_current_values_of_every_condition,
                 a_condition_sees_the_write_acknowledged_before_it;
             concurrency: increments_by_condition_are_each_counted_once, one_of_many_creators_wins,
+                rows_written_at_once_are_each_there_when_acknowledged,
                 a_read_sees_all_of_a_batch_or_nothing, serial_reads_see_every_acknowledged_write;
             sizes: values_may_have_two_mebibytes, a_batch_may_have_four_mebibytes, large_rows_are_paged_by_their_size,
                 a_batch_that_is_too_large_is_not_applied, a_key_that_is_too_large_is_read_as_absent,
