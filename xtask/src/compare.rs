@@ -208,7 +208,7 @@ fn throughput(figures: &Value) -> Result<f64> {
 /// Everything by the operation: a workflow, or a signal where that is what is done.
 fn record(results: &mut Results, scenario: &str, side: Side, figures: &Value, spent: &Reading) -> Result<()> {
     let operations = figure(figures, "/operations")?;
-    results.add(scenario, side, "operations a second", throughput(figures)?);
+    results.add(scenario, side, table::THROUGHPUT, throughput(figures)?);
     results.add(scenario, side, "latency p50, ms", figure(figures, "/latency/p50_ms")?);
     results.add(scenario, side, "latency p99, ms", figure(figures, "/latency/p99_ms")?);
     results.add(scenario, side, "driver CPU ms per operation", figure(figures, "/driver_cpu_ms")? / operations);

@@ -17,8 +17,12 @@ macro_rules! migration {
 pub(super) static BOOKKEEPING: Migration = migration!(0, "0000_schema_version");
 
 /// In order and without gaps. A new file is added here and nowhere else; a released one is never changed.
-pub(super) static MIGRATIONS: [Migration; 3] =
-    [migration!(1, "0001_tables"), migration!(2, "0002_visibility"), migration!(3, "0003_task_queue_names")];
+pub(super) static MIGRATIONS: [Migration; 4] = [
+    migration!(1, "0001_tables"),
+    migration!(2, "0002_visibility"),
+    migration!(3, "0003_task_queue_names"),
+    migration!(4, "0004_size_tiered"),
+];
 
 /// The statements of a file, without comments. No literal in a file has a semicolon or two dashes.
 pub(super) fn split(text: &str) -> impl Iterator<Item = String> + '_ {

@@ -55,6 +55,22 @@ async fn setup_makes_every_table_and_can_be_repeated() {
     keyspace.drop().await;
 }
 
+/// Leveled, each flush would write a shard's wide row anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tables_that_every_workflow_writes_to_are_size_tiered() {
+    let keyspace = Keyspace::unused();
+    schema::setup(&keyspace.config, &terms()).await.unwrap();
+    let session = keyspace.session().await;
+    for table in ["executions", "history_node", "visibility"] {
+        let query = "SELECT compaction FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
+        let found = session.query_unpaged(query, (&keyspace.config.keyspace, table)).await.unwrap();
+        let found = found.into_rows_result().unwrap();
+        let (compaction,) = found.single_row::<(std::collections::HashMap<String, String>,)>().unwrap();
+        assert!(compaction["class"].ends_with("SizeTieredCompactionStrategy"), "{table}: {compaction:?}");
+    }
+    keyspace.drop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_set_up_at_the_same_time_all_succeed() {
     let keyspace = Keyspace::unused();

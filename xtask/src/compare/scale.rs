@@ -13,9 +13,13 @@ use super::{Bench, Options, meters, record};
 
 const LADDER: [usize; 7] = [16, 32, 64, 128, 256, 512, 1000];
 /// Workflows for each one that is under way: enough that the first and the last ones weigh little.
-const ROUNDS_OF_EACH: usize = 6;
+const ROUNDS_OF_EACH: usize = 12;
 /// So many that a step lasts for some seconds: Cassandra compacts and collects garbage now and then.
 const COUNT_MIN: usize = 4000;
+/// Workflows before the first step: a Cassandra that was just started compiles its own code for a minute of load, and takes up to
+/// a third of its processor time for that.
+const WARM_UP: usize = 30_000;
+const WARM_UP_AT_ONCE: usize = 256;
 
 /// How many runs are being opened at once.
 const OPENING: usize = 128;
@@ -47,7 +51,7 @@ fn measure(bench: &Bench<'_>, home: Home) -> Result<String> {
 }
 
 fn climb(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
-    bench.drive(server, "one-activity", COUNT_MIN, 64)?;
+    bench.drive(server, "one-activity", WARM_UP, WARM_UP_AT_ONCE)?;
     let mut results = Results::default();
     for round in 0..bench.options.rounds {
         let mut steps = LADDER;

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use super::Options;
 use super::servers::{Home, Side};
 
+pub(super) const THROUGHPUT: &str = "operations a second";
+
 /// What was measured, a value for each round: by scenario, then by name, in the order of their coming.
 #[derive(Debug, Default)]
 pub(super) struct Results {
@@ -23,14 +25,30 @@ impl Results {
     }
 
     fn median(&self, scenario: &str, name: &'static str, side: Side) -> Option<f64> {
-        let mut values = self.values.get(&(scenario.to_owned(), name, side))?.clone();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        if values.len() % 2 == 1 {
-            Some(values[middle])
-        } else {
-            Some(f64::midpoint(values[middle - 1], values[middle]))
-        }
+        self.values(scenario, name, side).map(<[f64]>::to_vec).and_then(median)
+    }
+
+    /// Of our server, to what it was with another scenario in the same round: that was a moment before or after, so a machine that
+    /// becomes faster or slower meanwhile changes both.
+    fn median_ratio(&self, scenario: &str, other: &str, name: &'static str) -> Option<f64> {
+        let values = self.values(scenario, name, Side::Ours)?;
+        let others = self.values(other, name, Side::Ours)?;
+        median(values.iter().zip(others).map(|(value, other)| value / other).collect())
+    }
+
+    /// One for each round.
+    fn values(&self, scenario: &str, name: &'static str, side: Side) -> Option<&[f64]> {
+        self.values.get(&(scenario.to_owned(), name, side)).map(Vec::as_slice)
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        Some(values[middle])
+    } else {
+        Some(f64::midpoint(*values.get(middle.checked_sub(1)?)?, values[middle]))
     }
 }
 
@@ -63,11 +81,13 @@ pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
             measures.push(name);
         }
     }
+    let told = |value: Option<f64>| value.map_or("–".to_owned(), figure);
     for name in measures {
-        let median = |scenario: &String| results.median(scenario, name, Side::Ours).map_or("–".to_owned(), figure);
-        let medians: Vec<String> = scenarios.iter().map(median).collect();
-        let _ = writeln!(text, "| {name} | {} |", medians.join(" | "));
+        let medians = scenarios.iter().map(|scenario| told(results.median(scenario, name, Side::Ours)));
+        let _ = writeln!(text, "| {name} | {} |", medians.collect::<Vec<_>>().join(" | "));
     }
+    let ratios = scenarios.windows(2).map(|step| told(results.median_ratio(&step[1], &step[0], THROUGHPUT)));
+    let _ = writeln!(text, "| {THROUGHPUT}, to the step before | – | {} |", ratios.collect::<Vec<_>>().join(" | "));
     text
 }
 
@@ -97,6 +117,18 @@ mod tests {
         results.add("s", Side::Ours, "m", 7.0);
         assert_eq!(results.median("s", "m", Side::Ours), Some(6.0));
         assert_eq!(results.median("s", "m", Side::Theirs), None);
+    }
+
+    #[test]
+    fn a_ratio_is_of_values_of_the_same_round() {
+        let mut results = Results::default();
+        // The machine is three times as fast in the second round, and half as fast in the third.
+        for (before, after) in [(10.0, 11.0), (30.0, 36.0), (5.0, 6.5)] {
+            results.add("before", Side::Ours, "m", before);
+            results.add("after", Side::Ours, "m", after);
+        }
+        assert_eq!(results.median_ratio("after", "before", "m"), Some(1.2));
+        assert_eq!(results.median_ratio("after", "never", "m"), None);
     }
 
     #[test]
