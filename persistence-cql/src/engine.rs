@@ -1,5 +1,5 @@
 //! The wide-row contract on Cassandra and ScyllaDB: slices are SELECTs on one partition, batches are unlogged batches on
-//! one partition, conditional ones a single Paxos round.
+//! one partition, conditional ones a single Paxos round. Small ones that can wait a little go through `shared`.
 
 use std::sync::Arc;
 
