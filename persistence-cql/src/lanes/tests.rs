@@ -49,7 +49,7 @@ fn a_request_leaves_beside_another_once_it_has_as_many_partitions_as_cassandra_t
     let mut lanes = Lanes::default();
     lanes.add(NODE, row(0, 1, 10));
     let left: Vec<_> = (1..=20).map(|tree| size(lanes.add(NODE, row(tree, 1, 10)))).collect();
-    let full = |n: usize| (n % 10 == 0).then_some(10);
+    let full = |n: usize| n.is_multiple_of(10).then_some(10);
     assert_eq!(left, (1..=20).map(full).collect::<Vec<_>>());
     assert_eq!(size(lanes.finished(NODE)), None);
     assert_eq!(size(lanes.finished(NODE)), None, "two are under way still, and nothing waits");

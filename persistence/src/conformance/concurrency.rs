@@ -48,7 +48,7 @@ pub async fn rows_written_at_once_are_each_there_when_acknowledged(engine: Arc<d
         })
     });
     for (number, write) in writes.collect::<Vec<_>>().into_iter().enumerate() {
-        if number % 8 == 0 {
+        if number.is_multiple_of(8) {
             write.abort();
         } else {
             write.await.expect("a write is acknowledged, and read");
