@@ -43,10 +43,13 @@ impl Shared {
 async fn send(requests: Arc<Requests>, lanes: Arc<Mutex<Lanes>>, node: NodeId, group: Group) {
     let mut next = Some(group);
     while let Some(group) = next {
-        let steps = steps(group.writes.iter().map(|write| &write.batch));
-        let written = AssertUnwindSafe(requests.write_to(node, steps)).catch_unwind().await;
+        let write = async {
+            let steps = steps(group.writes.iter().map(|write| &write.batch));
+            requests.write_to(node, steps).await
+        };
+        let written = AssertUnwindSafe(write).catch_unwind().await;
         // A lane whose request never ended would hold up all that come after.
-        let written = written.unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the driver panicked".to_owned())));
+        let written = written.unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("sending it panicked".to_owned())));
         next = lock(&lanes).finished(node);
         for write in group.writes {
             // Nobody may wait any more.
