@@ -30,10 +30,10 @@ impl Results {
 
     /// Of our server, to what it was with another scenario in the same round: that was a moment before or after, so a machine that
     /// becomes faster or slower meanwhile changes both.
-    fn median_ratio(&self, scenario: &str, other: &str, name: &'static str) -> Option<f64> {
+    fn ratios(&self, scenario: &str, other: &str, name: &'static str) -> Option<Vec<f64>> {
         let values = self.values(scenario, name, Side::Ours)?;
         let others = self.values(other, name, Side::Ours)?;
-        median(values.iter().zip(others).map(|(value, other)| value / other).collect())
+        Some(values.iter().zip(others).map(|(value, other)| value / other).collect())
     }
 
     /// One for each round.
@@ -86,9 +86,19 @@ pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
         let medians = scenarios.iter().map(|scenario| told(results.median(scenario, name, Side::Ours)));
         let _ = writeln!(text, "| {name} | {} |", medians.collect::<Vec<_>>().join(" | "));
     }
-    let ratios = scenarios.windows(2).map(|step| told(results.median_ratio(&step[1], &step[0], THROUGHPUT)));
-    let _ = writeln!(text, "| {THROUGHPUT}, to the step before | – | {} |", ratios.collect::<Vec<_>>().join(" | "));
+    let ratios: Vec<Vec<f64>> =
+        scenarios.windows(2).filter_map(|step| results.ratios(&step[1], &step[0], THROUGHPUT)).collect();
+    let medians: Vec<_> = ratios.iter().map(|ratios| told(median(ratios.clone()))).collect();
+    let _ = writeln!(text, "| {THROUGHPUT}, to the step before | – | {} |", medians.join(" | "));
+    let spreads: Vec<_> = ratios.iter().map(|ratios| spread(ratios)).collect();
+    let _ = writeln!(text, "| the same, least and most of the rounds | – | {} |", spreads.join(" | "));
     text
+}
+
+fn spread(values: &[f64]) -> String {
+    let least = values.iter().copied().reduce(f64::min);
+    let most = values.iter().copied().reduce(f64::max);
+    least.zip(most).map_or("–".to_owned(), |(least, most)| format!("{} … {}", figure(least), figure(most)))
 }
 
 /// Three digits that count.
@@ -127,8 +137,10 @@ mod tests {
             results.add("before", Side::Ours, "m", before);
             results.add("after", Side::Ours, "m", after);
         }
-        assert_eq!(results.median_ratio("after", "before", "m"), Some(1.2));
-        assert_eq!(results.median_ratio("after", "never", "m"), None);
+        let ratios = results.ratios("after", "before", "m").expect("both were measured");
+        assert_eq!(median(ratios.clone()), Some(1.2));
+        assert_eq!(spread(&ratios), "1.10 … 1.30");
+        assert_eq!(results.ratios("after", "never", "m"), None);
     }
 
     #[test]
