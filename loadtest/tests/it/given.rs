@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::process::Output;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use persistence::counted::Counts;
 use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
@@ -11,6 +13,9 @@ use server::env::Env;
 use server::node::Node;
 use tempfile::TempDir;
 use tonic::transport::Channel;
+
+/// Shards tell lists of their changes so often.
+const ROUND: Duration = Duration::from_millis(100);
 
 pub(crate) struct Given {
     node: Node,
@@ -45,6 +50,18 @@ impl Given {
     /// What the node has sent to its store.
     pub(crate) fn counts(&self) -> &Counts {
         self.node.counts()
+    }
+
+    /// How often it has read, once it does not any more by itself: a new node reads what is left in its queues, once more if
+    /// something came meanwhile, a round of its lists later at the latest; and it learns its workflow ids.
+    pub(crate) async fn reads_at_rest(&self) -> u64 {
+        let reads = || self.counts().reads.load(Ordering::Relaxed);
+        let mut before = u64::MAX;
+        while before != reads() {
+            before = reads();
+            tokio::time::sleep(3 * ROUND).await;
+        }
+        before
     }
 
     pub(crate) async fn client(&self) -> WorkflowServiceClient<Channel> {

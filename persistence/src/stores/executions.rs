@@ -9,7 +9,7 @@ use workflow::{
     CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId, TimerTask, Timestamp, TransferTask, VisibilityTask,
 };
 
-use crate::engine::{Engine, KeyRange, Outcome, Row, Slice};
+use crate::engine::{Continuation, Engine, KeyRange, Outcome, Row, Slice};
 use crate::error::StoreError;
 use crate::stores::rows::{self, Decoded, Malformed};
 use crate::stores::shards::{self, ShardId};
@@ -29,6 +29,9 @@ pub use keys::{ItemKind, RowKind};
 
 /// Rows of a run that one read brings: all of them, save for runs with very many pending items.
 const RUN_PAGE: usize = 2048;
+
+/// Workflow ids that one read brings: a few hundred KiB.
+const WORKFLOW_ID_PAGE: usize = 2048;
 
 /// How often a run is read whose rows disagree. A reader whose lease was lost may see half of what the new owner
 /// writes between two pages; that does not happen again and again.
@@ -61,6 +64,13 @@ pub struct QueuePage<T> {
     pub tasks: Vec<T>,
     /// There may be more after the last of them.
     pub has_more: bool,
+}
+
+/// Workflows that have a run, in the order of their keys.
+#[derive(Debug)]
+pub struct WorkflowIdPage {
+    pub ids: Vec<(NamespaceId, Arc<str>)>,
+    pub next: Option<Continuation>,
 }
 
 #[derive(Clone)]
@@ -119,6 +129,24 @@ impl ExecutionStore {
             .map(decode_current)
             .transpose()
             .map_err(|bad| bad.at(format_args!("{shard}, current run of {namespace_id}/{workflow_id}")))
+    }
+
+    /// Some of the workflows of all namespaces, after those of an earlier page.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not name a workflow.
+    pub async fn workflow_ids(
+        &self,
+        shard: ShardId,
+        after: Option<Continuation>,
+    ) -> Result<WorkflowIdPage, StoreError> {
+        let slice = Slice::new(shards::partition(shard), keys::all_current(), WORKFLOW_ID_PAGE);
+        let page = self.engine.read(Slice { after, ..slice }).await?;
+        let ids = page.rows.into_iter().map(|row| match row.key.as_slice() {
+            [_, Value::Uuid(namespace_id), Value::Text(id), ..] => Ok((NamespaceId(*namespace_id), Arc::clone(id))),
+            key => Err(Malformed::new("a row without a workflow").at(format_args!("{shard}, {key:?}"))),
+        });
+        Ok(WorkflowIdPage { ids: ids.collect::<Result<_, _>>()?, next: page.next })
     }
 
     /// A schedule and its version.

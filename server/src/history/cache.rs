@@ -35,6 +35,8 @@ pub(crate) struct Execution {
     pub(crate) updates: Updates,
     /// By the submission; the store may still have it.
     pub(crate) is_deleted: bool,
+    /// Held, so that requests which name only the workflow find the run for as long as it is in memory.
+    pub(crate) current: Option<Arc<CurrentSlot>>,
 }
 
 impl Execution {
@@ -182,7 +184,7 @@ impl Slots {
 /// About how many bytes a state takes in memory, near enough to keep the cache under its ceiling.
 fn weight(state: &ExecutionState) -> usize {
     /// The state, how it was started, its slot, and its places in the maps and in the cache; as a heap profile tells.
-    const STATE: usize = 4608;
+    const STATE: usize = 4864;
     const ITEM: usize = 512;
     let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
     let n_items = state.activities.len() + state.timers.len() + state.children.len() + state.updates.len();

@@ -9,6 +9,9 @@ pub struct HistoryConfig {
     pub cache_bytes: u64,
     /// Recent event batches kept with each cached execution, in bytes, so that young runs are read from memory.
     pub recent_events_bytes: usize,
+    /// For each shard, what it may take to know its workflow ids: 800 000 in a MiB. With more of them, or with 0, every start
+    /// of a new one asks the store first.
+    pub workflow_ids_bytes: usize,
     /// Transitions in one commit. More would make the first of them wait for the last.
     pub batch_transitions: usize,
     /// Bytes in one commit. Cassandra refuses a mutation of half a commit-log segment (16 MiB by default).
@@ -32,6 +35,7 @@ impl Default for HistoryConfig {
         Self {
             cache_bytes: 64 << 20,
             recent_events_bytes: 64 << 10,
+            workflow_ids_bytes: 4 << 20,
             batch_transitions: 128,
             batch_bytes: 2 << 20,
             waiting_transitions: 4096,

@@ -6,6 +6,7 @@ mod ownership;
 mod shard;
 mod identity;
 mod cache;
+mod workflow_ids;
 mod transact;
 mod warnings;
 mod start;

@@ -14,6 +14,7 @@ use super::committer::stopped;
 use super::jobs;
 use super::queues::{self, Pool};
 use super::shard::{Shard, ShardParts, shard_of};
+use super::workflow_ids::run_learning;
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
 
@@ -138,6 +139,7 @@ impl Keeper {
         runners.spawn(queues::run_transfer(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_timers(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_visibility(Arc::clone(&shard), self.peers.clone()));
+        runners.spawn(run_learning(Arc::clone(&shard)));
         runners.spawn(jobs::run_jobs(Arc::clone(&shard), self.peers.clone()));
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {

@@ -17,6 +17,7 @@ use super::jobs::Jobs;
 use super::queues::Queues;
 use super::tally::Tally;
 use super::waiters::Waiters;
+use super::workflow_ids::WorkflowIds;
 use crate::cluster::segments::Segments;
 use crate::env::Env;
 use crate::errors::ServiceError;
@@ -30,6 +31,7 @@ pub(crate) struct Shard {
     pub(crate) namespaces: Arc<NamespaceRegistry>,
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) slots: Slots,
+    pub(crate) workflow_ids: WorkflowIds,
     pub(crate) ids: Arc<IdClock>,
     pub(crate) committer: Committer,
     pub(crate) queues: Arc<Queues>,
@@ -97,6 +99,7 @@ impl Shard {
             namespaces: Arc::clone(&parts.namespaces),
             config: Arc::clone(&parts.config),
             slots: Slots::new(generation, parts.hot.clone()),
+            workflow_ids: WorkflowIds::new(parts.config.workflow_ids_bytes),
             ids,
             committer,
             queues,

@@ -72,7 +72,8 @@ impl Shard {
             let existing = {
                 let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
                 let _one_at_a_time = current_slot.starting.lock().await;
-                match self.current_run(&current_slot, &request).await?.filter(|current| request.joins(current)) {
+                let current = self.current_run(&current_slot, request.namespace_id, &request.workflow_id).await?;
+                match current.filter(|current| request.joins(current)) {
                     Some(current) => self.existing(&request, current.run_id).await?,
                     None => self.start_in_turn(&current_slot, &request).await?,
                 }
@@ -97,7 +98,7 @@ impl Shard {
         request: &StartRequest,
     ) -> Result<StartedRun, ServiceError> {
         for _ in 0..TRIES_MAX {
-            let current = self.current_run(current_slot, request).await?;
+            let current = self.current_run(current_slot, request.namespace_id, &request.workflow_id).await?;
             let created = match decide_start(current.as_ref(), request.policy()) {
                 StartDecision::Create => self.create(request, None).await?,
                 StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await?,
@@ -131,8 +132,18 @@ impl Shard {
         workflow_id: &Arc<str>,
     ) -> Result<Option<CurrentRun>, ServiceError> {
         let slot = self.slots.current(namespace_id, workflow_id);
+        self.current_run(&slot, namespace_id, workflow_id).await
+    }
+
+    /// As `find_current`, with its slot at hand.
+    pub(super) async fn current_run(
+        &self,
+        slot: &CurrentSlot,
+        namespace_id: NamespaceId,
+        workflow_id: &Arc<str>,
+    ) -> Result<Option<CurrentRun>, ServiceError> {
         let known = match slot.known() {
-            Known::Unread => slot.fill(self.stores.executions.load_current(self.id, namespace_id, workflow_id).await?),
+            Known::Unread => slot.fill(self.load_current(namespace_id, workflow_id).await?),
             known @ (Known::Absent | Known::Run(_)) => known,
         };
         Ok(match known {
@@ -141,16 +152,19 @@ impl Shard {
         })
     }
 
-    pub(super) async fn current_run(
+    async fn load_current(
         &self,
-        slot: &CurrentSlot,
-        request: &StartRequest,
+        namespace_id: NamespaceId,
+        workflow_id: &Arc<str>,
     ) -> Result<Option<CurrentRun>, ServiceError> {
-        match slot.known() {
-            Known::Run(run) => Ok(Some(run)),
-            Known::Absent => Ok(None),
-            Known::Unread => self.find_current(request.namespace_id, &request.workflow_id).await,
+        if !self.workflow_ids.may_have(namespace_id, workflow_id) {
+            return Ok(None);
         }
+        let stored = self.stores.executions.load_current(self.id, namespace_id, workflow_id).await?;
+        if stored.is_none() {
+            self.workflow_ids.looked_in_vain(|| self.tally.n_runs());
+        }
+        Ok(stored)
     }
 
     /// A new run; the one it takes over from, if any, is terminated in the same commit. `None`: that one closed in

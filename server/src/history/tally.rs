@@ -48,6 +48,12 @@ impl Tally {
         is_empty
     }
 
+    /// Of all namespaces.
+    pub(crate) fn n_runs(&self) -> usize {
+        let n_runs: i64 = self.lock().values().flat_map(RunCounts::iter).map(|(_, count)| count).sum();
+        usize::try_from(n_runs).unwrap_or_default()
+    }
+
     pub(crate) fn of(&self, namespace_id: NamespaceId) -> RunCounts {
         self.lock().get(&namespace_id).cloned().unwrap_or_default()
     }

@@ -161,7 +161,8 @@ impl Shard {
             runs.push(self.keep_one(&slot, &mut unknown_to_others(&slot), *next));
             newborn = Some(slot);
         }
-        let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
+        let of_workflow = || self.slots.current(key.namespace_id, &key.workflow_id);
+        let current_slot = Arc::clone(execution.current.get_or_insert_with(of_workflow));
         // An open run is the newest of its id; if not, it must not pass itself off as that.
         let is_newest = current_slot.newest().is_none_or(|newest| newest == key.run_id);
         (reply, Kept { runs, current: current.filter(|_| is_newest).map(|run| (current_slot, run)), newborn })
@@ -175,7 +176,7 @@ impl Shard {
             slot: Arc::clone(slot),
             write: CurrentWrite {
                 namespace_id: key.namespace_id,
-                workflow_id: key.workflow_id,
+                workflow_id: Arc::clone(&key.workflow_id),
                 run: Some(run.clone()),
             },
         });
@@ -184,8 +185,10 @@ impl Shard {
         let submitted = self.committer.submit(permit, Submission { runs, current: commit, ..Submission::default() });
         if let Some(born) = &mut born {
             born.submitted = submitted;
+            born.current = current.as_ref().map(|(slot, _)| Arc::clone(slot));
         }
         if let Some((slot, run)) = current {
+            self.workflow_ids.add(key.namespace_id, &key.workflow_id);
             slot.set(run);
         }
         submitted

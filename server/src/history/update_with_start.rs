@@ -113,7 +113,8 @@ impl Shard {
         for _ in 0..FOLLOWED_RUNS_MAX {
             let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
             let _one_at_a_time = current_slot.starting.lock().await;
-            if let Some(current) = self.current_run(&current_slot, request).await?
+            let current = self.current_run(&current_slot, request.namespace_id, &request.workflow_id).await?;
+            if let Some(current) = current
                 && self.joins(request, &current).await?
             {
                 match self.join(request, &current).await {

@@ -1,5 +1,7 @@
 //! Starts over gRPC: what policies say of runs with the same id, what a start brings along, and what its answer tells.
 
+use std::sync::atomic::Ordering;
+
 use proto::temporal::api::common::v1::callback::{Nexus, Variant};
 use proto::temporal::api::common::v1::link::workflow_event::Reference;
 use proto::temporal::api::common::v1::{Callback, Link, Priority, link};
@@ -12,7 +14,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 use tonic::{Code, Status};
 
 use crate::by_hand::ByHand;
-use crate::given::{Given, NAMESPACE, a_node, detail, refused};
+use crate::given::{Given, NAMESPACE, a_node, a_node_in, detail, refused};
 
 type Started = Result<public::StartWorkflowExecutionResponse, Status>;
 
@@ -94,6 +96,44 @@ async fn a_start_beside_an_open_run_follows_the_conflict_policy() {
             (_, WorkflowIdConflictPolicy::Fail | WorkflowIdConflictPolicy::Unspecified) => Outcome::AlreadyStarted,
         };
         assert_eq!(outcome(&first, &second), expected, "{reuse:?} {conflict:?}");
+    }
+    given.stop().await;
+}
+
+/// A start asks the store for its id only until the shard has learned all its ids.
+#[tokio::test]
+async fn a_node_that_knows_its_workflow_ids_knows_those_from_before_it_began() {
+    const N_OLD: usize = 30;
+    /// All of them without a read: then both shards know their ids, or one has none of these.
+    const N_UNREAD: usize = 20;
+    let given = a_node().await;
+    // A queue of its own for each would be read, too.
+    let queue = ByHand::new(&given, "one for all").queue();
+    let request = |name: String| public::StartWorkflowExecutionRequest {
+        task_queue: Some(queue.clone()),
+        ..ByHand::new(&given, &name).start_request()
+    };
+    let old: Vec<_> = (0..N_OLD).map(|n| request(format!("old-{n}"))).collect();
+    let new: Vec<_> = (0..100 * N_UNREAD).map(|n| request(format!("new-{n}"))).collect();
+    for request in &old {
+        start(&given, request.clone()).await.expect("a start");
+    }
+    let given = a_node_in(given.stop().await).await;
+    let reads = || given.node.counts().reads.load(Ordering::Relaxed);
+    let mut n_unread = 0;
+    for request in new {
+        let before = reads();
+        start(&given, request).await.expect("a start");
+        n_unread = if reads() == before { n_unread + 1 } else { 0 };
+        if n_unread == N_UNREAD {
+            break;
+        }
+    }
+    assert_eq!(n_unread, N_UNREAD, "new workflow ids are looked for still");
+    for request in old {
+        let again = start(&given, request.clone()).await;
+        let is_known = again.is_err_and(|status| status.code() == Code::AlreadyExists);
+        assert!(is_known, "{} was started again", request.workflow_id);
     }
     given.stop().await;
 }

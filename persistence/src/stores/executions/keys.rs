@@ -113,6 +113,11 @@ pub(super) fn schedules(namespace_id: NamespaceId) -> KeyRange {
     KeyRange::prefix(vec![Value::Int(RowKind::Schedule as i32), Value::Uuid(namespace_id.0)])
 }
 
+/// The newest run of every workflow.
+pub(super) fn all_current() -> KeyRange {
+    KeyRange::prefix(vec![Value::Int(RowKind::Current as i32)])
+}
+
 pub(super) fn all_counts() -> KeyRange {
     KeyRange::prefix(vec![Value::Int(RowKind::Counts as i32)])
 }

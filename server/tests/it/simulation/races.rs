@@ -12,6 +12,7 @@ use proto::temporal::api::enums::v1::{CommandType, WorkflowExecutionStatus, Work
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
+use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
 use tokio::task::JoinSet;
 
@@ -171,6 +172,42 @@ async fn second_run(services: &Services, first: &str) -> Option<String> {
         Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end)) => Some(end.new_execution_run_id),
         _ => None,
     }
+}
+
+/// The shard learns its ids while the first starts are on their way; what one of them adds must not be missed.
+#[test]
+fn no_workflow_is_started_twice_while_its_shard_learns_its_ids() {
+    const N_WORKFLOWS: usize = 60;
+    for_seeds(0..20, |seed| {
+        simulate(async {
+            // Nothing but the store and the ids knows of a run whose start is over.
+            let config = HistoryConfig { cache_bytes: 0, batch_transitions: 4, ..HistoryConfig::default() };
+            let world = World::start_as(&Model::with_faults(latency(seed)), seed, config).await;
+            let history = world.handle().services().history;
+            let mut workflows = JoinSet::new();
+            for n in 0..N_WORKFLOWS {
+                let history = Arc::clone(&history);
+                workflows.spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(n as u64 / 2)).await;
+                    let [first, second] = ["first", "second"].map(|request_id| {
+                        let mut start = start(request_id, WorkflowIdConflictPolicy::Fail);
+                        start.request.as_mut().unwrap().workflow_id = format!("learned-{n}");
+                        start
+                    });
+                    let first = history.start_workflow_execution(first).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    let second = history.start_workflow_execution(second).await;
+                    let Err(ServiceError::AlreadyStarted { run_id, .. }) = second else {
+                        panic!("learned-{n} was started again");
+                    };
+                    assert_eq!(run_id, first.run_id);
+                });
+            }
+            workflows.join_all().await;
+            world.stop().await;
+            0
+        })
+    });
 }
 
 #[test]
