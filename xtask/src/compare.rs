@@ -3,6 +3,7 @@
 //! A turn starts one server alone, warms it up, and takes every scenario with the meters read before and after. Rounds
 //! alternate who goes first. What is told is the median of the rounds, and the ratio of the two medians.
 
+mod gauge;
 mod meters;
 pub(crate) mod scale;
 mod servers;
@@ -126,7 +127,7 @@ impl<'a> Bench<'a> {
         let folder = tools::workshop().join("compare");
         fs::create_dir_all(&folder)?;
         let servers = servers::Binaries { ours: release.join("everrow"), theirs: PathBuf::new() };
-        let node = Node::on_port(CASSANDRA_PORT);
+        let node = Node::on_port(CASSANDRA_PORT).with_usual_heap()?;
         Ok(Self { options, driver: release.join("everrow-stress"), servers, node, folder })
     }
 

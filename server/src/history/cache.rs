@@ -148,10 +148,9 @@ impl Slots {
         Self { generation, hot, runs: Live::default(), currents: Live::default(), schedules: Live::default() }
     }
 
+    /// Whatever the cache holds is found here, too; to ask the cache first would only cost.
     pub(crate) fn run(&self, key: &ExecutionKey) -> Arc<Slot> {
-        // Asking moka counts as a use, which keeps busy runs in.
-        let hot = self.hot.cache.get(&(self.generation, key.clone()));
-        hot.unwrap_or_else(|| self.runs.get_or_default(key))
+        self.runs.get_or_default(key)
     }
 
     pub(crate) fn current(&self, namespace_id: NamespaceId, workflow_id: &Arc<str>) -> Arc<CurrentSlot> {
@@ -173,10 +172,16 @@ impl Slots {
         self.hot.cache.invalidate(&(self.generation, key.clone()));
     }
 
-    /// Keeps a slot whose state was loaded and not changed yet.
+    /// The run is used without a change: it stays in memory like one that changed. `state` is what was loaded.
     pub(crate) fn touch(&self, slot: &Arc<Slot>, state: &ExecutionState) {
         if slot.weight.load(Ordering::Relaxed) == 0 {
             self.keep(slot, state, 0);
+            return;
+        }
+        let key = (self.generation, state.key.clone());
+        // To moka, asking is a use. It may have let go of a slot that somebody still holds.
+        if self.hot.cache.get(&key).is_none() {
+            self.hot.cache.insert(key, Arc::clone(slot));
         }
     }
 }

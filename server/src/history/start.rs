@@ -243,6 +243,7 @@ impl Shard {
         let key = request.key(run_id);
         let slot = self.slots.run(&key);
         let state = self.load(&key, &mut *slot.execution.lock().await).await?;
+        self.slots.touch(&slot, &state);
         self.committer.confirmed().await.map_err(TransactError::from)?;
         let first_run_id = state.started.first_run_id;
         let is_known = workflow::is_known(&state, &request.start.request_id);

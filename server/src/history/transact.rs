@@ -61,7 +61,6 @@ impl Shard {
             // Held for the decision only, not for the commit: the next transition of this run may join the same batch.
             let mut execution = slot.execution.lock().await;
             let current = self.load(key, &mut execution).await?;
-            self.slots.touch(&slot, &current);
             let input = execution.updates.brief(input);
             match self.decide(&current, input, &self.facts(key.namespace_id, retention))? {
                 Ok(Decision::Changed(next)) => {
@@ -72,10 +71,12 @@ impl Shard {
                 // The place in the line is given back: whoever waits for the others must not hold one.
                 Ok(Decision::Unchanged(reply)) => {
                     drop(permit);
+                    self.slots.touch(&slot, &current);
                     (None, execution.conclude(reply, then))
                 }
                 Err(rejection) => {
                     drop(permit);
+                    self.slots.touch(&slot, &current);
                     (None, Err(rejection))
                 }
             }
@@ -106,6 +107,7 @@ impl Shard {
         let loaded = self.stores.executions.load_run(self.id, key).await?;
         let state = Arc::new(loaded.ok_or_else(|| TransactError::NotFound(key.clone()))?);
         execution.state = Some(Arc::clone(&state));
+        execution.current = Some(self.slots.current(key.namespace_id, &key.workflow_id));
         Ok(state)
     }
 

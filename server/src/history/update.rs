@@ -110,6 +110,7 @@ impl Shard {
         let (found, submitted) = {
             let mut execution = slot.execution.lock().await;
             let state = self.load(key, &mut execution).await?;
+            self.slots.touch(&slot, &state);
             (execution.updates.find(&state, update_id), execution.submitted)
         };
         self.committer.confirmed_lately(submitted).await.map_err(TransactError::from)?;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use super::gauge::Gauge;
 use super::servers::{Home, Running, Side};
 use super::table::{self, Results};
-use super::{Bench, Options, meters, record};
+use super::{Bench, Options, meters, record, throughput};
 
 const LADDER: [usize; 7] = [16, 32, 64, 128, 256, 512, 1000];
 /// Workflows of a step: twelve for each one that is under way at the top, so that the first and the last ones weigh little. As
@@ -60,12 +61,19 @@ fn climb(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
         }
         for at_once in steps {
             let before = bench.read_meters(home, server.pid())?;
+            let gauge = Gauge::start();
             let figures = bench.drive(server, "one-activity", COUNT, at_once)?;
+            let speed = gauge.stop()?;
             let spent = bench.read_meters(home, server.pid())?.since(&before);
-            record(&mut results, &at_once.to_string(), Side::Ours, &figures, &spent)?;
+            let step = at_once.to_string();
+            record(&mut results, &step, Side::Ours, &figures, &spent)?;
+            results.add(&step, Side::Ours, table::SPEED, speed);
+            eprintln!("==> round {}, {step} at once: {:.0} a second", round + 1, throughput(&figures)?);
         }
     }
-    Ok(table::of_ours(&results, &LADDER.map(|at_once| at_once.to_string())))
+    let steps = LADDER.map(|at_once| at_once.to_string());
+    results.add_at_equal_speed(&steps);
+    Ok(table::of_ours(&results, &steps))
 }
 
 /// What an open run costs that has nothing to do but wait, in memory and in statements.

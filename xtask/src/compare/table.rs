@@ -7,6 +7,9 @@ use super::Options;
 use super::servers::{Home, Side};
 
 pub(super) const THROUGHPUT: &str = "operations a second";
+/// What the gauge told meanwhile.
+pub(super) const SPEED: &str = "speed of the machine";
+const AT_EQUAL_SPEED: &str = "operations a second, at equal speed";
 
 /// What was measured, a value for each round: by scenario, then by name, in the order of their coming.
 #[derive(Debug, Default)]
@@ -22,6 +25,22 @@ impl Results {
             self.names.push(place);
         }
         self.values.entry((scenario.to_owned(), name, side)).or_default().push(value);
+    }
+
+    /// Adds what our server would have done if the machine had always had the speed that it mostly had: with all processors busy, one
+    /// that is a tenth slower does a tenth less.
+    pub(super) fn add_at_equal_speed(&mut self, scenarios: &[String]) {
+        let of = |results: &Self, scenario: &str, name| {
+            results.values(scenario, name, Side::Ours).map(<[f64]>::to_vec).unwrap_or_default()
+        };
+        let speeds = scenarios.iter().flat_map(|scenario| of(self, scenario, SPEED)).collect();
+        let Some(usual) = median(speeds) else { return };
+        for scenario in scenarios {
+            let rounds = of(self, scenario, THROUGHPUT).into_iter().zip(of(self, scenario, SPEED));
+            for (done, speed) in rounds {
+                self.add(scenario, Side::Ours, AT_EQUAL_SPEED, done * usual / speed);
+            }
+        }
     }
 
     fn median(&self, scenario: &str, name: &'static str, side: Side) -> Option<f64> {
@@ -86,12 +105,14 @@ pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
         let medians = scenarios.iter().map(|scenario| told(results.median(scenario, name, Side::Ours)));
         let _ = writeln!(text, "| {name} | {} |", medians.collect::<Vec<_>>().join(" | "));
     }
-    let ratios: Vec<Vec<f64>> =
-        scenarios.windows(2).filter_map(|step| results.ratios(&step[1], &step[0], THROUGHPUT)).collect();
-    let medians: Vec<_> = ratios.iter().map(|ratios| told(median(ratios.clone()))).collect();
-    let _ = writeln!(text, "| {THROUGHPUT}, to the step before | – | {} |", medians.join(" | "));
-    let spreads: Vec<_> = ratios.iter().map(|ratios| spread(ratios)).collect();
-    let _ = writeln!(text, "| the same, least and most of the rounds | – | {} |", spreads.join(" | "));
+    for name in [THROUGHPUT, AT_EQUAL_SPEED] {
+        let ratios: Vec<Vec<f64>> =
+            scenarios.windows(2).filter_map(|step| results.ratios(&step[1], &step[0], name)).collect();
+        let medians: Vec<_> = ratios.iter().map(|ratios| told(median(ratios.clone()))).collect();
+        let _ = writeln!(text, "| {name}, to the step before | – | {} |", medians.join(" | "));
+        let spreads: Vec<_> = ratios.iter().map(|ratios| spread(ratios)).collect();
+        let _ = writeln!(text, "| the same, least and most of the rounds | – | {} |", spreads.join(" | "));
+    }
     text
 }
 
@@ -141,6 +162,17 @@ mod tests {
         assert_eq!(median(ratios.clone()), Some(1.2));
         assert_eq!(spread(&ratios), "1.10 … 1.30");
         assert_eq!(results.ratios("after", "never", "m"), None);
+    }
+
+    #[test]
+    fn a_slow_machine_is_made_up_for() {
+        let mut results = Results::default();
+        for (done, speed) in [(100.0, 1.0), (50.0, 0.5), (110.0, 1.0)] {
+            results.add("s", Side::Ours, THROUGHPUT, done);
+            results.add("s", Side::Ours, SPEED, speed);
+        }
+        results.add_at_equal_speed(&["s".to_owned()]);
+        assert_eq!(results.values("s", AT_EQUAL_SPEED, Side::Ours), Some(&[100.0, 100.0, 110.0][..]));
     }
 
     #[test]

@@ -40,6 +40,10 @@ impl Filter {
         self.n_ids += usize::from(is_new);
     }
 
+    pub(super) fn n_ids(&self) -> usize {
+        self.n_ids
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.n_ids >= self.ids_max
     }

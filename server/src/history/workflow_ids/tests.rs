@@ -86,6 +86,46 @@ fn what_does_not_fit_is_looked_for_again() {
 }
 
 #[test]
+fn runs_that_are_not_counted_are_not_read_again_and_again() {
+    let ids = WorkflowIds::new(1 << 20);
+    assert!(ids.begin(0));
+    // Some look like others, and take no room.
+    (0..IDS_MIN + IDS_MIN / 2).for_each(|n| ids.add(NAMESPACE, &id(n)));
+    assert!(!ids.learn(&[]), "it is full");
+    ids.looked_in_vain(|| 0);
+    assert!(!is_wanted(&ids), "there are as many as were seen");
+    (0..IDS_MIN).for_each(|_| ids.looked_in_vain(|| 0));
+    assert!(is_wanted(&ids));
+    assert!(ids.begin(0));
+    (0..IDS_MIN + IDS_MIN / 2).for_each(|n| ids.add(NAMESPACE, &id(n)));
+    assert!(ids.learn(&[]), "now there is room");
+}
+
+#[test]
+fn what_is_known_is_not_learned_again() {
+    let ids = WorkflowIds::new(1 << 20);
+    assert!(ids.begin(0));
+    assert!(!ids.begin(0));
+    ids.complete();
+    assert!(!ids.begin(0));
+    assert!(!ids.may_have(NAMESPACE, "new"));
+}
+
+#[test]
+fn after_each_failure_learning_waits_twice_as_long() {
+    let ids = WorkflowIds::new(1 << 20);
+    for n_failures in 0..4 {
+        assert!(ids.begin(0));
+        ids.fail();
+        let n_looks = (1..).find(|_| {
+            ids.looked_in_vain(|| 0);
+            is_wanted(&ids)
+        });
+        assert_eq!(n_looks, Some(LOOKS_AFTER_FAILURE << n_failures));
+    }
+}
+
+#[test]
 fn a_filter_that_fills_up_while_it_is_learned_is_not_completed() {
     let ids = WorkflowIds::new(1 << 10);
     assert!(ids.begin(0));
