@@ -4,7 +4,8 @@ use proto::temporal::api::enums::v1::RetryState;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use uuid::Uuid;
 use workflow::{
-    Input, Rejection, Reply, RequestCancel, RunId, Start, Status, Terminate, TimerTask, TransferTask, WorkflowTask,
+    EventId, Input, Rejection, Reply, RequestCancel, RunId, Start, Status, Terminate, TimerTask, TransferTask,
+    WorkflowTask,
 };
 
 use crate::run::{
@@ -101,6 +102,20 @@ fn a_run_ends_when_its_time_is_over() {
     assert_eq!(run.history_from(4), ["WorkflowTaskFailed", "WorkflowExecutionTimedOut"]);
     let Attributes::WorkflowExecutionTimedOutEventAttributes(end) = run.event(5) else { panic!("not timed out") };
     assert_eq!((end.retry_state(), end.new_execution_run_id.as_str()), (RetryState::RetryPolicyNotSet, ""));
+}
+
+/// Both timers are due, and nothing says which of them is looked at first.
+#[test]
+fn a_workflow_task_does_not_time_out_once_its_run_has() {
+    let mut start = plain_start();
+    start.run_timeout = Some(3 * SECOND);
+    let mut run = Run::started_as(start);
+    run.later(SECOND).start_task();
+    let timeout = TimerTask::WorkflowTaskStartToClose { scheduled_event_id: EventId(2), attempt: 1, version: 7 };
+    run.later(10 * SECOND).input(Input::Due(timeout)).unwrap();
+    assert_eq!(run.history_from(4), Vec::<String>::new());
+    run.input(Input::Due(TimerTask::RunTimeout { version: 7 })).unwrap();
+    assert_eq!(run.history_from(4), ["WorkflowTaskFailed", "WorkflowExecutionTimedOut"]);
 }
 
 #[test]
