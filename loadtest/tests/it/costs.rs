@@ -118,18 +118,22 @@ async fn a_query_costs_no_more_than_it_did() {
     check("queries", 40, &["--size", "4"], cost(0.9, 1.6, 0.2, 6.5)).await;
 }
 
+/// A run that stays as it is.
+fn start_of(workflow_id: &str) -> api::StartWorkflowExecutionRequest {
+    api::StartWorkflowExecutionRequest {
+        namespace: "default".into(),
+        workflow_id: workflow_id.into(),
+        workflow_type: Some(WorkflowType { name: workflow_id.into() }),
+        task_queue: Some(TaskQueue { name: "nobody polls".into(), ..Default::default() }),
+        ..Default::default()
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_in_memory_is_found_by_its_id_without_a_read() {
     let given = a_node_with(|config| config.cluster.shards = 1).await;
     let mut client = given.client().await;
-    let start = api::StartWorkflowExecutionRequest {
-        namespace: "default".into(),
-        workflow_id: "asked for".into(),
-        workflow_type: Some(WorkflowType { name: "asked for".into() }),
-        task_queue: Some(TaskQueue { name: "nobody polls".into(), ..Default::default() }),
-        ..Default::default()
-    };
-    client.start_workflow_execution(start).await.expect("it starts");
+    client.start_workflow_execution(start_of("asked for")).await.expect("it starts");
     let signal = api::SignalWorkflowExecutionRequest {
         namespace: "default".into(),
         workflow_execution: Some(WorkflowExecution { workflow_id: "asked for".into(), run_id: String::new() }),
@@ -149,14 +153,7 @@ async fn a_list_that_finds_one_run_reads_where_runs_are_and_the_index_and_the_ru
     const N_LISTS: u64 = 40;
     let given = a_node_with(|config| config.cluster.shards = 1).await;
     let mut client = given.client().await;
-    let start = api::StartWorkflowExecutionRequest {
-        namespace: "default".into(),
-        workflow_id: "listed".into(),
-        workflow_type: Some(WorkflowType { name: "listed".into() }),
-        task_queue: Some(TaskQueue { name: "nobody polls".into(), ..Default::default() }),
-        ..Default::default()
-    };
-    client.start_workflow_execution(start).await.expect("it starts");
+    client.start_workflow_execution(start_of("listed")).await.expect("it starts");
     let request = api::ListWorkflowExecutionsRequest {
         namespace: "default".into(),
         query: "WorkflowId = 'listed' AND ExecutionStatus = 'Running'".into(),
