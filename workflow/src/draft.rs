@@ -265,15 +265,17 @@ impl<'a> Draft<'a> {
             return false;
         }
         let n_events = self.state.unrecorded.buffered_events.len() + self.waiting.len();
-        let size: usize = self.waiting().map(Message::encoded_len).sum();
+        let size = self.state.unrecorded.buffered_events.bytes()
+            + self.waiting.iter().map(Message::encoded_len).sum::<usize>();
         n_events > self.facts.limits.buffered_events || size > self.facts.limits.buffered_events_size
     }
 
     fn keep_waiting(&mut self) {
         assert!(self.state.workflow_task.is_running(), "events wait only for a task in flight");
-        let last = self.state.unrecorded.buffered_events.iter().next_back().map_or(0, |(id, _)| id);
-        for (id, event) in (last + 1..).zip(self.waiting.drain(..)) {
-            let previous = self.state.unrecorded.buffered_events.insert(id, event);
+        let unrecorded = &mut self.state.unrecorded;
+        for event in self.waiting.drain(..) {
+            unrecorded.last_waiting_place += 1;
+            let previous = unrecorded.buffered_events.insert(unrecorded.last_waiting_place, event);
             assert!(previous.is_none(), "each waiting event has its own place in the line");
         }
     }

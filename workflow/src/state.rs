@@ -85,6 +85,8 @@ pub struct Unrecorded {
     pub sticky: Option<Sticky>,
     /// Events that wait for the workflow task in flight to end, by their place in the line.
     pub buffered_events: Items<HistoryEvent>,
+    /// The last place in that line that was given. None is given twice, so that all that waited can be deleted as a range.
+    pub last_waiting_place: i64,
     pub last_updated_at: Option<Timestamp>,
     /// Of the start that made this run: the same request gets the same run.
     pub start_request_id: String,
@@ -231,6 +233,9 @@ impl ExecutionState {
         } else {
             assert!(self.unrecorded.buffered_events.is_empty(), "I13 events wait only for a task in flight");
         }
+        let last = self.unrecorded.buffered_events.iter().next_back();
+        let last_place = self.unrecorded.last_waiting_place;
+        assert!(last.is_none_or(|(place, _)| place <= last_place), "I36 a place in the line is not given twice");
     }
 
     fn check_items(&self) {

@@ -357,8 +357,8 @@ fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
             }
             Some(ItemKind::Timer) => parts.timers.push((id, rows::items::decode_timer(id, rows::from_value(data)?))),
             Some(ItemKind::SignalRequest) => {
-                let request: record::SignalRequest = rows::from_value(data)?;
-                parts.signal_requests.push((id, request.request_id));
+                let requests: record::SignalRequests = rows::from_value(data)?;
+                parts.signal_requests.extend((id..).zip(requests.request_ids));
             }
             Some(ItemKind::Child) => {
                 parts.children.push((id, rows::items::decode_child(id, rows::from_value(data)?)?));

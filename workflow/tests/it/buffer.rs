@@ -22,6 +22,21 @@ fn a_signal_during_a_started_task_is_recorded_after_it() {
 }
 
 #[test]
+fn an_event_that_waits_stands_behind_all_that_ever_waited() {
+    let mut run = Run::working();
+    let mut places = Vec::new();
+    for (one, other) in [("a", "b"), ("c", "d"), ("e", "f")] {
+        run.signal(one).unwrap();
+        run.signal(other).unwrap();
+        places.extend(run.state.unrecorded.buffered_events.iter().map(|(place, _)| place));
+        run.complete_task(Vec::new());
+        run.start_task();
+    }
+    assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
+    assert_eq!(places.len(), 6);
+}
+
+#[test]
 fn ends_of_activities_come_last_and_know_their_start() {
     let mut run = Run::after(vec![schedule_activity("a"), schedule_activity("b")]);
     run.signal("").unwrap();

@@ -23,6 +23,11 @@ use crate::stores::rows;
 use crate::stores::shards::{self, COMMIT_ID, RANGE_ID, RangeId, SHARD, ShardId, ShardRecord};
 use crate::table::Value;
 
+/// Request ids in one row: with ids of the greatest length it stays under half a MiB.
+const SIGNAL_REQUESTS_MAX: usize = 256;
+/// A range costs more than a row by itself, and every row of the batch is held against it.
+const WAITED_RANGE_MIN: usize = 8;
+
 /// Keys and records of a small row take about this much besides what the user put into it.
 const ROW_OVERHEAD: usize = 256;
 
@@ -91,6 +96,8 @@ struct MergedRun {
     state: Arc<ExecutionState>,
     is_new: bool,
     has_new_properties: bool,
+    /// By the events that they made. They stay for as long as the run does.
+    signal_requests: BTreeMap<i64, Arc<String>>,
     items: BTreeMap<(ItemKind, i64), Option<Item>>,
 }
 
@@ -99,7 +106,6 @@ enum Item {
     Timer(Arc<Timer>),
     Child(Arc<Child>),
     ExternalRequest(Arc<ExternalRequest>),
-    SignalRequest(Arc<String>),
     BufferedEvent(Arc<HistoryEvent>),
     Update(Arc<Update>),
 }
@@ -247,6 +253,7 @@ fn merge(runs: &[RunWrite]) -> BTreeMap<ExecutionKey, MergedRun> {
                 state: Arc::clone(state),
                 is_new: version == FIRST_VERSION,
                 has_new_properties: false,
+                signal_requests: BTreeMap::new(),
                 items: BTreeMap::new(),
             }),
         };
@@ -274,7 +281,10 @@ impl MergedRun {
         self.change_items(ItemKind::Child, children, Item::Child);
         self.change_items(ItemKind::ExternalSignal, external_signals, Item::ExternalRequest);
         self.change_items(ItemKind::ExternalCancel, external_cancels, Item::ExternalRequest);
-        self.change_items(ItemKind::SignalRequest, signal_request_ids, Item::SignalRequest);
+        self.signal_requests.extend(signal_request_ids.iter().map(|(event_id, request_id)| {
+            let request_id = request_id.as_ref().expect("a run never forgets the request of a signal");
+            (*event_id, Arc::clone(request_id))
+        }));
         self.change_items(ItemKind::BufferedEvent, buffered_events, Item::BufferedEvent);
         self.change_items(ItemKind::Update, updates, Item::Update);
     }
@@ -285,7 +295,8 @@ impl MergedRun {
         }
     }
 
-    fn put(self, key: &ExecutionKey, batch: &mut Batch) {
+    fn put(mut self, key: &ExecutionKey, batch: &mut Batch) {
+        batch.range_deletes.extend(self.take_waited(key));
         let version = self.state.unrecorded.db_record_version;
         let mut put = |kind, id, data| {
             let values = vec![Value::Bigint(version), data];
@@ -298,6 +309,10 @@ impl MergedRun {
         if self.has_new_properties {
             put(ItemKind::Properties, 0, rows::to_value(&rows::run::encode_properties(&self.state)));
         }
+        for (first_event_id, request_ids) in side_by_side(self.signal_requests) {
+            let requests = rows::to_value(&record::SignalRequests { request_ids });
+            put(ItemKind::SignalRequest, first_event_id, requests);
+        }
         for ((kind, id), item) in self.items {
             match item {
                 Some(item) => put(kind, id, item.to_value()),
@@ -309,6 +324,37 @@ impl MergedRun {
     }
 }
 
+impl MergedRun {
+    /// Events that waited and wait no longer, as one range, if there are many of them: a tombstone for all instead of one each.
+    fn take_waited(&mut self, key: &ExecutionKey) -> Option<KeyRange> {
+        let waited = |kind: &(ItemKind, i64), item: &Option<Item>| kind.0 == ItemKind::BufferedEvent && item.is_none();
+        let (_, last) = *self.items.iter().rev().find(|(kind, item)| waited(kind, item))?.0;
+        let n_waited = self.items.iter().filter(|(kind, item)| waited(kind, item)).count();
+        let first_waiting = self.state.unrecorded.buffered_events.iter().next().map(|(place, _)| place);
+        // Places are given once, so whoever came after them stays outside; whoever came before them may still wait.
+        if self.is_new || n_waited < WAITED_RANGE_MIN || first_waiting.is_some_and(|place| place <= last) {
+            return None;
+        }
+        self.items.retain(|kind, item| !waited(kind, item));
+        Some(keys::items_up_to(key, ItemKind::BufferedEvent, last))
+    }
+}
+
+/// Request ids whose events stand one after the other, each lot with its first event.
+fn side_by_side(requests: BTreeMap<i64, Arc<String>>) -> Vec<(i64, Vec<String>)> {
+    let mut lots: Vec<(i64, Vec<String>)> = Vec::new();
+    for (event_id, request_id) in requests {
+        let request_id = Arc::unwrap_or_clone(request_id);
+        match lots.last_mut() {
+            Some((first, lot)) if *first + lot.len() as i64 == event_id && lot.len() < SIGNAL_REQUESTS_MAX => {
+                lot.push(request_id);
+            }
+            _ => lots.push((event_id, vec![request_id])),
+        }
+    }
+    lots
+}
+
 impl Item {
     fn to_value(&self) -> Value {
         match self {
@@ -316,7 +362,6 @@ impl Item {
             Self::Timer(timer) => rows::to_value(&rows::items::encode_timer(timer)),
             Self::Child(child) => rows::to_value(&rows::items::encode_child(child)),
             Self::ExternalRequest(request) => rows::to_value(&rows::items::encode_external(request)),
-            Self::SignalRequest(id) => rows::to_value(&record::SignalRequest { request_id: id.as_ref().clone() }),
             Self::BufferedEvent(event) => rows::to_value(event.as_ref()),
             Self::Update(update) => rows::to_value(&rows::items::encode_update(update)),
         }

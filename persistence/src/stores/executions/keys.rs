@@ -36,6 +36,7 @@ pub enum ItemKind {
     Started = 1,
     Activity = 2,
     Timer = 3,
+    /// Request ids of signals, a row for those that came one after the other in one commit.
     SignalRequest = 4,
     BufferedEvent = 5,
     Child = 6,
@@ -89,6 +90,13 @@ pub(super) fn item(key: &ExecutionKey, kind: ItemKind, id: i64) -> Vec<Value> {
     let mut row = run(key);
     row.extend([Value::Bigint(kind as i64), Value::Bigint(id)]);
     row
+}
+
+/// All items of a kind that a run has, up to this one.
+pub(super) fn items_up_to(key: &ExecutionKey, kind: ItemKind, last_id: i64) -> KeyRange {
+    let mut lower = run(key);
+    lower.push(Value::Bigint(kind as i64));
+    KeyRange { lower: Bound::Included(lower), upper: Bound::Included(item(key, kind, last_id)) }
 }
 
 /// The row of an immediate queue that ends with this task.

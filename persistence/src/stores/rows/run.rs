@@ -89,6 +89,7 @@ fn encode_unrecorded(unrecorded: &Unrecorded) -> record::Run {
         last_txn_id,
         sticky,
         buffered_events: _, // rows of their own
+        last_waiting_place,
         last_updated_at,
         start_request_id,
         reset_request_id,
@@ -101,6 +102,7 @@ fn encode_unrecorded(unrecorded: &Unrecorded) -> record::Run {
     record::Run {
         last_txn_id: *last_txn_id,
         sticky: sticky.as_ref().map(encode_sticky),
+        last_waiting_place: *last_waiting_place,
         last_updated_at: last_updated_at.map(|at| at.0),
         start_request_id: start_request_id.clone(),
         reset_request_id: reset_request_id.clone(),
@@ -161,6 +163,9 @@ pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: P
             db_record_version: version,
             last_txn_id: run.last_txn_id,
             sticky: run.sticky.map(decode_sticky).transpose()?,
+            last_waiting_place: run
+                .last_waiting_place
+                .max(parts.buffered_events.iter().map(|(place, _)| *place).max().unwrap_or_default()),
             buffered_events: Items::loaded(parts.buffered_events),
             last_updated_at: run.last_updated_at.map(Timestamp),
             start_request_id: run.start_request_id,

@@ -1,9 +1,10 @@
 //! What is committed is what is loaded; and what a commit must not do.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use persistence::engine::{Batch, Engine};
 use persistence::error::StoreError;
+use persistence::model::{Fault, Model};
 use persistence::stores::Stores;
 use persistence::stores::executions::{
     CurrentWrite, ItemKind, QueuedTask, QueuedTimer, RowKind, RunWrite, ScheduleWrite, ShardCommit, TimerKey,
@@ -14,8 +15,8 @@ use persistence::{engine::Partition, tables::EXECUTIONS};
 use proto::everrow::record;
 use uuid::Uuid;
 use workflow::{
-    ChangedItems, CurrentRun, EventId, ExecutionKey, ExecutionState, NamespaceId, RunId, StickyDispatch, TimerTask,
-    Timestamp, TransferTask,
+    ChangedItems, CurrentRun, EventId, ExecutionKey, ExecutionState, Items, NamespaceId, RunId, StickyDispatch,
+    TimerTask, Timestamp, TransferTask,
 };
 
 use super::sample::Sampler;
@@ -149,14 +150,83 @@ async fn a_heartbeat_writes_two_rows_of_a_run_with_many_activities() {
     state.unrecorded.db_record_version += 1;
     state.activities.get_mut(500).unwrap().unrecorded.last_heartbeat_at = Some(Timestamp(9));
     let run = write(&mut state);
-    let written = Arc::new(std::sync::Mutex::new(None));
-    let seen = Arc::clone(&written);
-    model.inject_when(persistence::model::Fault::Unavailable, move |batch: &Batch| {
-        *seen.lock().unwrap() = Some(batch.puts.len());
+    let written = last_batch(&model);
+    owner.commit(|commit| commit.runs.push(run)).await;
+    assert_eq!(written().puts.len(), 2);
+    assert_eq!(owner.load(&state.key).await, Some(state));
+}
+
+/// What the engine was last asked to write, once it was.
+fn last_batch(model: &Model) -> impl Fn() -> Batch {
+    let seen = Arc::new(Mutex::new(None));
+    let last = Arc::clone(&seen);
+    model.inject_when(Fault::Unavailable, move |batch: &Batch| {
+        *seen.lock().unwrap() = Some(batch.clone());
         false
     });
+    move || last.lock().unwrap().clone().expect("a batch was written")
+}
+
+#[tokio::test]
+async fn request_ids_of_signals_that_follow_one_another_share_a_row() {
+    let (model, stores) = on_model();
+    let mut owner = Owner::of(stores).await;
+    let mut state = Sampler::new(1).state();
+    let run = write(&mut state);
     owner.commit(|commit| commit.runs.push(run)).await;
-    assert_eq!(*written.lock().unwrap(), Some(2));
+    let written = last_batch(&model);
+    // Two transitions of one commit, then a gap, then more than a row takes.
+    let rounds = [(1000..1003, vec![1000]), (1003..1004, vec![1000]), (1005..1600, vec![1000, 1005, 1261, 1517])];
+    let mut runs = Vec::new();
+    for (event_ids, _) in rounds.clone() {
+        state.unrecorded.db_record_version += 1;
+        event_ids.for_each(|event_id| state.signal_request_ids.insert(event_id, format!("request {event_id}")));
+        runs.push(write(&mut state));
+    }
+    owner.commit(|commit| commit.runs = runs).await;
+    let rows = written().puts.into_iter().filter(|row| row.key[4] == Value::Bigint(ItemKind::SignalRequest as i64));
+    let firsts: Vec<Value> = rows.map(|row| row.key[5].clone()).collect();
+    assert_eq!(firsts, rounds[2].1.iter().copied().map(Value::Bigint).collect::<Vec<_>>());
+    assert_eq!(owner.load(&state.key).await, Some(state));
+}
+
+#[tokio::test]
+async fn many_events_that_waited_go_as_one_range_and_those_that_wait_stay() {
+    let (model, stores) = on_model();
+    let mut owner = Owner::of(stores).await;
+    let mut sampler = Sampler::new(1);
+    let mut state = sampler.state();
+    state.unrecorded.buffered_events = Items::default();
+    for place in 1..=20 {
+        state.unrecorded.buffered_events.insert(place, sampler.event());
+    }
+    let run = write(&mut state);
+    owner.commit(|commit| commit.runs.push(run)).await;
+    let written = last_batch(&model);
+    state.unrecorded.db_record_version += 1;
+    for place in 1..=20 {
+        state.unrecorded.buffered_events.remove(place);
+    }
+    state.unrecorded.buffered_events.insert(21, sampler.event());
+    let run = write(&mut state);
+    owner.commit(|commit| commit.runs.push(run)).await;
+    assert_eq!((written().deletes.len(), written().range_deletes.len()), (0, 1));
+    assert_eq!(owner.load(&state.key).await.as_ref(), Some(&state));
+
+    // One that came before them still waits: it must not go with them.
+    for place in 22..=40 {
+        state.unrecorded.db_record_version += 1;
+        state.unrecorded.buffered_events.insert(place, sampler.event());
+    }
+    let run = write(&mut state);
+    owner.commit(|commit| commit.runs.push(run)).await;
+    state.unrecorded.db_record_version += 1;
+    for place in 22..=40 {
+        state.unrecorded.buffered_events.remove(place);
+    }
+    let run = write(&mut state);
+    owner.commit(|commit| commit.runs.push(run)).await;
+    assert_eq!((written().deletes.len(), written().range_deletes.len()), (19, 0));
     assert_eq!(owner.load(&state.key).await, Some(state));
 }
 

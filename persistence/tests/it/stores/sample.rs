@@ -96,6 +96,8 @@ impl Sampler {
                 last_txn_id: self.number(),
                 sticky: self.maybe(|s| Sticky { task_queue: s.text(), schedule_to_start_timeout: s.span() }),
                 buffered_events: self.items(|s, _| s.event()),
+                // Beyond any place that an event has here.
+                last_waiting_place: i64::MAX,
                 last_updated_at: self.maybe(Self::moment),
                 start_request_id: self.text(),
                 reset_request_id: self.text(),
