@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use moka::policy::EvictionPolicy;
@@ -22,7 +22,18 @@ pub(crate) struct Slot {
     /// The one async lock of the server: held for a decision and for loading, never for a commit.
     pub(crate) execution: tokio::sync::Mutex<Execution>,
     pub(crate) queries: QueryBuffer,
+    /// What it takes, in bytes; zero until that is known.
     weight: AtomicU32,
+    kept: Kept,
+}
+
+/// How the cache knows a slot.
+#[derive(Default)]
+struct Kept {
+    /// The weight that it has there; zero if it is not there.
+    weight: AtomicU32,
+    /// What the cache had taken in when it was last told of the slot.
+    at: AtomicU64,
 }
 
 #[derive(Default)]
@@ -122,14 +133,39 @@ pub(crate) enum KnownSchedule {
 #[derive(Clone)]
 pub(crate) struct HotExecutions {
     cache: Cache<(u64, ExecutionKey), Arc<Slot>>,
+    /// A clock that goes by the bytes which the cache is told of.
+    taken_in: Arc<AtomicU64>,
+    bytes_max: u64,
 }
+
+/// A slot is out of date by no more than this part of what the cache holds: its order is not exact, but to tell it of every
+/// use costs more than the use.
+const UNTOLD_PART: u64 = 16;
 
 impl HotExecutions {
     pub(crate) fn new(bytes_max: u64) -> Self {
-        let weigh = |_: &(u64, ExecutionKey), slot: &Arc<Slot>| slot.weight.load(Ordering::Relaxed);
+        let weigh = |_: &(u64, ExecutionKey), slot: &Arc<Slot>| slot.kept.weight.load(Ordering::Relaxed);
         // The latest, not the most popular: a run that is new is busy, and one that was busy may wait for weeks.
         let policy = EvictionPolicy::lru();
-        Self { cache: Cache::builder().max_capacity(bytes_max).weigher(weigh).eviction_policy(policy).build() }
+        let cache = Cache::builder().max_capacity(bytes_max).weigher(weigh).eviction_policy(policy).build();
+        Self { cache, taken_in: Arc::default(), bytes_max }
+    }
+
+    /// The slot is in use. The cache need not hear of it if it was told a moment ago: until others have filled the whole of it,
+    /// it lets go of nothing that came before them.
+    fn keep(&self, key: impl FnOnce() -> (u64, ExecutionKey), slot: &Arc<Slot>) {
+        let (weight, kept) = (slot.weight.load(Ordering::Relaxed), slot.kept.weight.load(Ordering::Relaxed));
+        let since = self.taken_in.load(Ordering::Relaxed).saturating_sub(slot.kept.at.load(Ordering::Relaxed));
+        let is_weighed = weight <= kept && weight >= kept / 2;
+        if is_weighed && since < self.bytes_max / UNTOLD_PART {
+            return;
+        }
+        // With a quarter more than it takes, so that it may grow a little before it is weighed again.
+        let weight = weight.saturating_add(weight / 4);
+        slot.kept.weight.store(weight, Ordering::Relaxed);
+        let taken_in = self.taken_in.fetch_add(u64::from(weight), Ordering::Relaxed);
+        slot.kept.at.store(taken_in, Ordering::Relaxed);
+        self.cache.insert(key(), Arc::clone(slot));
     }
 }
 
@@ -164,11 +200,12 @@ impl Slots {
     /// Keeps the slot in memory for as long as the cache has room for its state and its recent events.
     pub(crate) fn keep(&self, slot: &Arc<Slot>, state: &ExecutionState, events_bytes: usize) {
         slot.weight.store(u32::try_from(weight(state) + events_bytes).unwrap_or(u32::MAX), Ordering::Relaxed);
-        self.hot.cache.insert((self.generation, state.key.clone()), Arc::clone(slot));
+        self.hot.keep(|| (self.generation, state.key.clone()), slot);
     }
 
     /// Lets go of a slot; whoever still holds it goes on with it.
-    pub(crate) fn forget(&self, key: &ExecutionKey) {
+    pub(crate) fn forget(&self, key: &ExecutionKey, slot: &Slot) {
+        slot.kept.weight.store(0, Ordering::Relaxed);
         self.hot.cache.invalidate(&(self.generation, key.clone()));
     }
 
@@ -178,11 +215,7 @@ impl Slots {
             self.keep(slot, state, 0);
             return;
         }
-        let key = (self.generation, state.key.clone());
-        // To moka, asking is a use. It may have let go of a slot that somebody still holds.
-        if self.hot.cache.get(&key).is_none() {
-            self.hot.cache.insert(key, Arc::clone(slot));
-        }
+        self.hot.keep(|| (self.generation, state.key.clone()), slot);
     }
 }
 
@@ -231,3 +264,6 @@ impl<K: Hash + Eq + Clone, V: Default> Live<K, V> {
         value
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,7 +61,7 @@ impl Shard {
         let submitted = self.committer.submit(permit, Submission { current, deleted, ..Submission::default() });
         execution.delete(submitted);
         drop(execution);
-        self.slots.forget(key);
+        self.slots.forget(key, &slot);
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
         Ok(())
     }

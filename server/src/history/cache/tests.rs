@@ -1,0 +1,52 @@
+//! The cache is told of a slot when it must be, and not more often.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use uuid::Uuid;
+use workflow::{ExecutionKey, NamespaceId, RunId};
+
+use super::{HotExecutions, Slot};
+
+const BYTES_MAX: u64 = 1 << 20;
+
+fn key(n: u128) -> (u64, ExecutionKey) {
+    let key = ExecutionKey {
+        namespace_id: NamespaceId(Uuid::nil()),
+        workflow_id: Arc::from("w"),
+        run_id: RunId(Uuid::from_u128(n)),
+    };
+    (0, key)
+}
+
+/// Uses a slot of that weight; whether the cache was told.
+fn is_told(hot: &HotExecutions, n: u128, slot: &Arc<Slot>, weight: u32) -> bool {
+    slot.weight.store(weight, Ordering::Relaxed);
+    let before = hot.taken_in.load(Ordering::Relaxed);
+    hot.keep(|| key(n), slot);
+    hot.taken_in.load(Ordering::Relaxed) > before
+}
+
+#[test]
+fn the_cache_hears_of_a_slot_that_is_new_heavier_or_much_lighter() {
+    let hot = HotExecutions::new(BYTES_MAX);
+    let slot = Arc::new(Slot::default());
+    let told = [1000, 1000, 1250, 1251, 1300, 700].map(|weight| is_told(&hot, 1, &slot, weight));
+    assert_eq!(told, [true, false, false, true, false, true]);
+    hot.cache.run_pending_tasks();
+    assert_eq!(hot.cache.weighted_size(), 875, "as heavy as it was told last");
+}
+
+#[test]
+fn a_slot_in_use_stays_however_many_others_come() {
+    let hot = HotExecutions::new(BYTES_MAX);
+    let used = Arc::new(Slot::default());
+    for n in 2..5000 {
+        is_told(&hot, 1, &used, 1000);
+        is_told(&hot, n, &Arc::new(Slot::default()), 1000);
+        hot.cache.run_pending_tasks();
+        assert!(hot.cache.contains_key(&key(1)), "after {n} others");
+        assert!(hot.cache.weighted_size() <= BYTES_MAX);
+    }
+    assert!(!hot.cache.contains_key(&key(2)), "one that is not in use goes");
+}
