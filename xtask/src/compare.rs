@@ -3,7 +3,6 @@
 //! A turn starts one server alone, warms it up, and takes every scenario with the meters read before and after. Rounds
 //! alternate who goes first. What is told is the median of the rounds, and the ratio of the two medians.
 
-mod gauge;
 mod meters;
 pub(crate) mod scale;
 mod servers;
@@ -12,6 +11,7 @@ mod table;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -24,11 +24,14 @@ use crate::tools;
 
 /// A node for this alone, so that nobody else's statements are counted.
 const CASSANDRA_PORT: u16 = 9342;
+/// Of a comparison.
+const ROUNDS: usize = 5;
 const SCENARIOS: [&str; 4] = ["no-op", "one-activity", "chain", "signals-to-one"];
 
 #[derive(Debug)]
 pub(crate) struct Options {
-    rounds: usize,
+    /// As many as each command is made for, unless it is given.
+    rounds: Option<usize>,
     scenarios: Vec<String>,
     /// Operations that are measured, for each scenario and round; a tenth of it warms up.
     count: usize,
@@ -44,7 +47,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self {
-            rounds: 5,
+            rounds: None,
             scenarios: Vec::new(),
             count: 500,
             concurrency: 64,
@@ -57,7 +60,7 @@ impl Options {
         while let Some(option) = rest.next() {
             let value = rest.next().with_context(|| format!("{option} needs a value"))?;
             match option.as_str() {
-                "--rounds" => options.rounds = value.parse()?,
+                "--rounds" => options.rounds = Some(value.parse()?),
                 "--scenario" => options.scenarios.push(value.clone()),
                 "--count" => options.count = value.parse()?,
                 "--concurrency" => options.concurrency = value.parse()?,
@@ -72,7 +75,7 @@ impl Options {
                 _ => bail!("unknown option {option}"),
             }
         }
-        ensure!(options.rounds > 0 && options.count > 0, "nothing would be measured");
+        ensure!(options.rounds != Some(0) && options.count > 0, "nothing would be measured");
         if options.scenarios.is_empty() {
             options.scenarios = SCENARIOS.map(str::to_owned).to_vec();
         }
@@ -81,6 +84,13 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// How long the driver goes on.
+#[derive(Clone, Copy)]
+enum Extent {
+    Count(usize),
+    Duration(Duration),
 }
 
 /// What every turn needs.
@@ -142,10 +152,11 @@ impl<'a> Bench<'a> {
 
     fn rounds(&self, home: Home) -> Result<Results> {
         let mut results = Results::default();
-        for round in 0..self.options.rounds {
+        let n_rounds = self.options.rounds.unwrap_or(ROUNDS);
+        for round in 0..n_rounds {
             let turns = if round % 2 == 0 { [Side::Ours, Side::Theirs] } else { [Side::Theirs, Side::Ours] };
             for side in turns {
-                eprintln!("==> {}, round {} of {}: {}", home.name(), round + 1, self.options.rounds, side.name());
+                eprintln!("==> {}, round {} of {}: {}", home.name(), round + 1, n_rounds, side.name());
                 self.turn(home, side, &mut results).with_context(|| format!("{} {}", home.name(), side.name()))?;
             }
         }
@@ -158,10 +169,12 @@ impl<'a> Bench<'a> {
         let idle_bytes = meters::memory_bytes(server.pid())?;
         results.add("", side, "memory when idle, MiB", mebibytes(idle_bytes));
         for scenario in &self.options.scenarios {
-            self.drive(&server, scenario, (self.options.count / 10).max(20), self.options.concurrency)?;
+            let (count, at_once) = (self.options.count, self.options.concurrency);
+            self.drive(&server, scenario, Extent::Count((count / 10).max(20)), at_once)?;
             let before = self.read_meters(home, server.pid())?;
-            let figures = self.drive(&server, scenario, self.options.count, self.options.concurrency)?;
+            let figures = self.drive(&server, scenario, Extent::Count(count), at_once)?;
             let after = self.read_meters(home, server.pid())?;
+            results.add(scenario, side, table::THROUGHPUT, throughput(&figures)?);
             record(results, scenario, side, &figures, &after.since(&before))?;
             results.add(scenario, side, "memory, MiB", mebibytes(meters::memory_bytes(server.pid())?));
         }
@@ -180,11 +193,15 @@ impl<'a> Bench<'a> {
         Reading::take(server, cassandra)
     }
 
-    fn drive(&self, server: &servers::Running, scenario: &str, count: usize, at_once: usize) -> Result<Value> {
+    fn drive(&self, server: &servers::Running, scenario: &str, extent: Extent, at_once: usize) -> Result<Value> {
         let json = self.folder.join("figures.json");
         let mut driver = Command::new(&self.driver);
         driver.args([scenario, "--histories", "0", "--address", &server.address()]);
-        driver.args(["--count", &count.to_string(), "--concurrency", &at_once.to_string()]);
+        match extent {
+            Extent::Count(count) => driver.args(["--count", &count.to_string()]),
+            Extent::Duration(duration) => driver.args(["--duration", &format!("{}s", duration.as_secs())]),
+        };
+        driver.args(["--concurrency", &at_once.to_string()]);
         driver.args(["--pollers", &(at_once / 2).max(8).to_string()]);
         let output = driver.arg("--json").arg(&json).stdin(Stdio::null()).output().context("cannot run the driver")?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -209,7 +226,6 @@ fn throughput(figures: &Value) -> Result<f64> {
 /// Everything by the operation: a workflow, or a signal where that is what is done.
 fn record(results: &mut Results, scenario: &str, side: Side, figures: &Value, spent: &Reading) -> Result<()> {
     let operations = figure(figures, "/operations")?;
-    results.add(scenario, side, table::THROUGHPUT, throughput(figures)?);
     results.add(scenario, side, "latency p50, ms", figure(figures, "/latency/p50_ms")?);
     results.add(scenario, side, "latency p99, ms", figure(figures, "/latency/p99_ms")?);
     results.add(scenario, side, "driver CPU ms per operation", figure(figures, "/driver_cpu_ms")? / operations);

@@ -7,9 +7,6 @@ use super::Options;
 use super::servers::{Home, Side};
 
 pub(super) const THROUGHPUT: &str = "operations a second";
-/// What the gauge told meanwhile.
-pub(super) const SPEED: &str = "speed of the machine";
-const AT_EQUAL_SPEED: &str = "operations a second, at equal speed";
 
 /// What was measured, a value for each round: by scenario, then by name, in the order of their coming.
 #[derive(Debug, Default)]
@@ -25,22 +22,6 @@ impl Results {
             self.names.push(place);
         }
         self.values.entry((scenario.to_owned(), name, side)).or_default().push(value);
-    }
-
-    /// Adds what our server would have done if the machine had always had the speed that it mostly had: with all processors busy, one
-    /// that is a tenth slower does a tenth less.
-    pub(super) fn add_at_equal_speed(&mut self, scenarios: &[String]) {
-        let of = |results: &Self, scenario: &str, name| {
-            results.values(scenario, name, Side::Ours).map(<[f64]>::to_vec).unwrap_or_default()
-        };
-        let speeds = scenarios.iter().flat_map(|scenario| of(self, scenario, SPEED)).collect();
-        let Some(usual) = median(speeds) else { return };
-        for scenario in scenarios {
-            let rounds = of(self, scenario, THROUGHPUT).into_iter().zip(of(self, scenario, SPEED));
-            for (done, speed) in rounds {
-                self.add(scenario, Side::Ours, AT_EQUAL_SPEED, done * usual / speed);
-            }
-        }
     }
 
     fn median(&self, scenario: &str, name: &'static str, side: Side) -> Option<f64> {
@@ -79,7 +60,7 @@ pub(super) fn text(home: Home, options: &Options, results: &Results) -> String {
         home.name(),
         options.count,
         options.concurrency,
-        options.rounds
+        options.rounds.unwrap_or(super::ROUNDS)
     );
     for (scenario, name) in &results.names {
         let ours = results.median(scenario, name, Side::Ours);
@@ -105,21 +86,51 @@ pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
         let medians = scenarios.iter().map(|scenario| told(results.median(scenario, name, Side::Ours)));
         let _ = writeln!(text, "| {name} | {} |", medians.collect::<Vec<_>>().join(" | "));
     }
-    for name in [THROUGHPUT, AT_EQUAL_SPEED] {
-        let ratios: Vec<Vec<f64>> =
-            scenarios.windows(2).filter_map(|step| results.ratios(&step[1], &step[0], name)).collect();
-        let medians: Vec<_> = ratios.iter().map(|ratios| told(median(ratios.clone()))).collect();
-        let _ = writeln!(text, "| {name}, to the step before | – | {} |", medians.join(" | "));
-        let spreads: Vec<_> = ratios.iter().map(|ratios| spread(ratios)).collect();
-        let _ = writeln!(text, "| the same, least and most of the rounds | – | {} |", spreads.join(" | "));
-    }
+    let ratios: Vec<Vec<f64>> =
+        scenarios.windows(2).filter_map(|step| results.ratios(&step[1], &step[0], THROUGHPUT)).collect();
+    let _ = writeln!(text, "| to the step before | – | {} |", each(&ratios, |ratios| told(median(ratios.to_vec()))));
+    let _ = writeln!(text, "| the same, 95 % interval | – | {} |", each(&ratios, between));
+    let _ = writeln!(text, "| lower than the step before | – | {} |", each(&ratios, is_lower));
     text
 }
 
-fn spread(values: &[f64]) -> String {
-    let least = values.iter().copied().reduce(f64::min);
-    let most = values.iter().copied().reduce(f64::max);
-    least.zip(most).map_or("–".to_owned(), |(least, most)| format!("{} … {}", figure(least), figure(most)))
+fn each(ratios: &[Vec<f64>], tell: impl Fn(&[f64]) -> String) -> String {
+    ratios.iter().map(|ratios| tell(ratios)).collect::<Vec<_>>().join(" | ")
+}
+
+/// Where the median of what was drawn from lies, with a certainty of 95 % at least, whatever the distribution: that so many values
+/// or fewer fall on one side of it is as unlikely as so many heads of a coin. `None` if there are too few values to tell.
+fn interval(values: &[f64]) -> Option<(f64, f64)> {
+    const EACH_SIDE: f64 = 0.025;
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n_values = sorted.len();
+    // Of as many heads, and of as many or fewer.
+    let mut exactly = 0.5_f64.powi(i32::try_from(n_values).ok()?);
+    let mut at_most = exactly;
+    let mut n_outside = 0;
+    while at_most <= EACH_SIDE {
+        n_outside += 1;
+        exactly *= (n_values - n_outside + 1) as f64 / n_outside as f64;
+        at_most += exactly;
+    }
+    let lower = n_outside.checked_sub(1)?;
+    Some((sorted[lower], sorted[n_values - 1 - lower]))
+}
+
+fn between(values: &[f64]) -> String {
+    interval(values).map_or("–".to_owned(), |(lower, upper)| format!("{} … {}", figure(lower), figure(upper)))
+}
+
+/// Chosen before anything was measured: a step is lower if the whole interval is, and not if the median is not.
+fn is_lower(ratios: &[f64]) -> String {
+    let (median, interval) = (median(ratios.to_vec()), interval(ratios));
+    let told = match (median, interval) {
+        (_, Some((_, upper))) if upper < 1.0 => "yes",
+        (Some(median), Some(_)) if median >= 1.0 => "no",
+        _ => "cannot be told",
+    };
+    told.to_owned()
 }
 
 /// Three digits that count.
@@ -159,20 +170,22 @@ mod tests {
             results.add("after", Side::Ours, "m", after);
         }
         let ratios = results.ratios("after", "before", "m").expect("both were measured");
-        assert_eq!(median(ratios.clone()), Some(1.2));
-        assert_eq!(spread(&ratios), "1.10 … 1.30");
+        assert_eq!(median(ratios), Some(1.2));
         assert_eq!(results.ratios("after", "never", "m"), None);
     }
 
+    /// The ranks are those of published tables of the sign test.
     #[test]
-    fn a_slow_machine_is_made_up_for() {
-        let mut results = Results::default();
-        for (done, speed) in [(100.0, 1.0), (50.0, 0.5), (110.0, 1.0)] {
-            results.add("s", Side::Ours, THROUGHPUT, done);
-            results.add("s", Side::Ours, SPEED, speed);
-        }
-        results.add_at_equal_speed(&["s".to_owned()]);
-        assert_eq!(results.values("s", AT_EQUAL_SPEED, Side::Ours), Some(&[100.0, 100.0, 110.0][..]));
+    fn the_interval_leaves_out_as_many_values_as_chance_may_put_there() {
+        let of = |n: u32| interval(&(1..=n).map(f64::from).collect::<Vec<_>>());
+        assert_eq!([of(5), of(6), of(12), of(15)], [None, Some((1.0, 6.0)), Some((3.0, 10.0)), Some((4.0, 12.0))]);
+        assert_eq!(of(0), None);
+    }
+
+    #[test]
+    fn a_step_is_called_lower_only_if_the_whole_interval_is() {
+        let of = |from: f64| is_lower(&(0..12).map(|n| from + f64::from(n) / 100.0).collect::<Vec<_>>());
+        assert_eq!([of(0.8), of(0.93), of(0.95), of(1.1)], ["yes", "cannot be told", "no", "no"]);
     }
 
     #[test]
