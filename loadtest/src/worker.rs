@@ -154,10 +154,10 @@ impl Worker {
 
     async fn answer_workflow_task(
         &self,
-        task: api::PollWorkflowTaskQueueResponse,
+        mut task: api::PollWorkflowTaskQueueResponse,
     ) -> Option<api::PollWorkflowTaskQueueResponse> {
-        let execution = task.workflow_execution.clone().unwrap_or_default();
-        let mut progress = self.progress(&task, &execution).await?;
+        let execution = task.workflow_execution.take().unwrap_or_default();
+        let mut progress = self.progress(&mut task, &execution).await?;
         let (messages, mut given) = updates::answer(&task.messages);
         given.extend(progress.answer(task.started_event_id, self.place(&execution)));
         let answers = task.queries.into_keys().map(|id| (id, sum_of(&progress))).collect();
@@ -184,9 +184,9 @@ impl Worker {
     }
 
     /// A query of a run that has no task: only the state is asked for.
-    async fn answer_query(&self, task: api::PollWorkflowTaskQueueResponse) {
-        let execution = task.workflow_execution.clone().unwrap_or_default();
-        let Some(progress) = self.progress(&task, &execution).await else { return };
+    async fn answer_query(&self, mut task: api::PollWorkflowTaskQueueResponse) {
+        let execution = task.workflow_execution.take().unwrap_or_default();
+        let Some(progress) = self.progress(&mut task, &execution).await else { return };
         let request = api::RespondQueryTaskCompletedRequest {
             task_token: task.task_token,
             completed_type: QueryResultType::Answered.into(),
@@ -202,14 +202,14 @@ impl Worker {
     /// The run as this task's events leave it: from memory, or from the whole history.
     async fn progress(
         &self,
-        task: &api::PollWorkflowTaskQueueResponse,
+        task: &mut api::PollWorkflowTaskQueueResponse,
         execution: &WorkflowExecution,
     ) -> Option<Progress> {
-        let mut events = task.history.clone().unwrap_or_default().events;
+        let mut events = task.history.take().unwrap_or_default().events;
         let is_whole = events.first().is_some_and(|event| event.event_id == 1);
         let remembered = self.remembered.lock().expect("nobody panics while holding it").remove(&execution.run_id);
         let mut progress = remembered.filter(|progress| !is_whole && progress.is_continued_by(&events));
-        let mut next_page_token = task.next_page_token.clone();
+        let mut next_page_token = std::mem::take(&mut task.next_page_token);
         if progress.is_none() && !is_whole {
             events.clear();
             next_page_token = bytes::Bytes::new();
