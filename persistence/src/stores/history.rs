@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
-use proto::temporal::api::history::v1::{History, HistoryEvent};
+use proto::history::History;
+use proto::temporal::api::history::v1::HistoryEvent;
 use uuid::Uuid;
 use workflow::{Branch, EventId};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use proto::everrow::history as request;
+use proto::history::History;
 use proto::temporal::api::enums::v1::HistoryEventFilterType;
-use proto::temporal::api::history::v1::History;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;

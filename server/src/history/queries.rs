@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use proto::everrow::matching;
+use proto::history::History;
 use proto::temporal::api::common::v1::{Link, WorkflowExecution, WorkflowType, link};
 use proto::temporal::api::enums::v1::{QueryRejectCondition, TaskQueueKind};
-use proto::temporal::api::history::v1::History;
 use proto::temporal::api::query::v1::QueryRejected;
 use proto::temporal::api::workflowservice::v1 as public;
 use tokio::time::Instant;

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use persistence::stores::history::Cursor;
 use prost::Message;
 use proto::everrow::history::HistoryPageToken;
+use proto::history::History;
 use proto::temporal::api::common::v1::DataBlob;
 use proto::temporal::api::enums::v1::{EncodingType, HistoryEventFilterType};
-use proto::temporal::api::history::v1::{History, HistoryEvent};
+use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{EventId, ExecutionKey, ExecutionState};
 
@@ -181,7 +182,7 @@ impl Shard {
         next_page_token: Bytes,
     ) -> public::GetWorkflowExecutionHistoryResponse {
         let mut response = public::GetWorkflowExecutionHistoryResponse { next_page_token, ..Default::default() };
-        let history = History { events };
+        let history = History::from(events);
         if self.config.raw_history && !history.events.is_empty() {
             let (encoding_type, data) = (EncodingType::Proto3.into(), history.encode_to_vec().into());
             response.raw_history = vec![DataBlob { encoding_type, data }];
@@ -205,7 +206,7 @@ impl Shard {
         let next = events.last().map_or(EventId::FIRST, |last| EventId(last.event_id));
         let rest = Listing { next, end: state.next_event_id, is_running: state.is_running(), transient: Vec::new() };
         let next_page_token = if next > EventId::FIRST { rest.token(&key) } else { Bytes::new() };
-        let history = Some(History { events });
+        let history = Some(History::from(events));
         Ok(public::GetWorkflowExecutionHistoryReverseResponse { history, next_page_token })
     }
 
@@ -244,10 +245,10 @@ impl Shard {
         let mut page = self.history(state, (from, to), PAGE_EVENTS_MAX).await?;
         let Some(next) = page.next else {
             page.events.extend(transient);
-            return Ok((History { events: page.events }, Bytes::new()));
+            return Ok((History::from(page.events), Bytes::new()));
         };
         let listing = Listing { next, end: to, is_running: true, transient };
-        Ok((History { events: page.events }, listing.token(&state.key)))
+        Ok((History::from(page.events), listing.token(&state.key)))
     }
 }
 
@@ -284,7 +285,7 @@ impl Listing {
             next_event_id: self.next.0,
             end_event_id: self.end.0,
             is_running: self.is_running,
-            transient: (!self.transient.is_empty()).then_some(History { events: self.transient }),
+            transient: (!self.transient.is_empty()).then_some(History::from(self.transient)),
         })
     }
 }

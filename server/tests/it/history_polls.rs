@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message;
+use proto::history::History;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::command::v1::{Command, ContinueAsNewWorkflowExecutionCommandAttributes};
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::{CommandType, EncodingType, EventType, HistoryEventFilterType};
 use proto::temporal::api::history::v1::history_event::Attributes;
-use proto::temporal::api::history::v1::{History, HistoryEvent};
+use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
 use server::env::Env;
 use server::node::Node;

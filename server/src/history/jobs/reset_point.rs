@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use prost::Message as _;
 use proto::everrow::history as request;
+use proto::history::History;
 use proto::temporal::api::batch::v1::BatchOperationReset;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::common::v1::reset_options::Target;
 use proto::temporal::api::enums::v1::{EventType, HistoryEventFilterType, ResetType};
-use proto::temporal::api::history::v1::{History, HistoryEvent};
+use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::Timestamp;
 
