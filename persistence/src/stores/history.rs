@@ -7,10 +7,7 @@
 
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use prost::Message;
-use proto::history::History;
-use proto::temporal::api::history::v1::HistoryEvent;
+use bytes::Bytes;
 use uuid::Uuid;
 use workflow::{Branch, EventId};
 
@@ -21,10 +18,11 @@ use crate::table::Value;
 use crate::tables::HISTORY_NODE;
 
 mod reading;
+mod events;
+mod frames;
 mod tree;
 
-/// The first byte of a node's data: how the rest is to be read. Compression will have numbers of its own.
-const FORMAT_PLAIN: u8 = 1;
+pub use events::{EncodedEvents, EventBatch};
 
 /// An event batch to be written.
 #[derive(Debug, Clone, Copy)]
@@ -35,14 +33,6 @@ pub struct NewNode<'a> {
     pub events: &'a EventBatch,
 }
 
-/// Events that are stored together, encoded once: a tenth of what they take decoded.
-#[derive(Debug, Clone)]
-pub struct EventBatch {
-    first_event_id: EventId,
-    last_event_id: EventId,
-    data: Bytes,
-}
-
 /// An event batch that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -50,8 +40,8 @@ pub struct Node {
     pub first_event_id: EventId,
     pub txn_id: i64,
     pub prev_txn_id: i64,
-    /// Ascending; only those that were asked for.
-    pub events: Vec<HistoryEvent>,
+    /// Only those that were asked for.
+    pub events: EncodedEvents,
 }
 
 /// A place between two events.
@@ -87,12 +77,13 @@ impl HistoryStore {
     /// If the store cannot be written.
     pub async fn append(&self, branch: &Branch, node: NewNode<'_>) -> Result<(), StoreError> {
         let NewNode { txn_id, prev_txn_id, events } = node;
+        let first_event_id = events.events().first_event_id();
         let mut batch = Batch::new(partition(branch.tree_id));
         // It counts once a commit names it.
         batch.durable = Durable::WithNext;
         batch.puts.push(Row {
-            key: vec![Value::Uuid(branch.branch_id), Value::Bigint(events.first_event_id.0), Value::Bigint(txn_id)],
-            values: vec![Value::Bigint(prev_txn_id), Value::Blob(events.data.clone())],
+            key: vec![Value::Uuid(branch.branch_id), Value::Bigint(first_event_id.0), Value::Bigint(txn_id)],
+            values: vec![Value::Bigint(prev_txn_id), Value::Blob(events.data())],
         });
         self.engine.write(batch).await?;
         Ok(())
@@ -111,39 +102,6 @@ impl HistoryStore {
         let place = format_args!("history {}, branch {branch_id}, event {first_event_id}", branch.tree_id);
         let row = rows::required(row, "node").map_err(|bad| bad.at(place))?;
         StoredNode::decode(row).and_then(StoredNode::open).map_err(|bad| bad.at(place))
-    }
-}
-
-impl EventBatch {
-    /// # Panics
-    /// If there are none, or one is missing in between.
-    #[must_use]
-    pub fn encode(events: &[HistoryEvent]) -> Self {
-        let first_event_id = events.first().map_or(EventId::FIRST, |event| EventId(event.event_id));
-        check_events(first_event_id, events).expect("a new node has events, one after the other");
-        let last_event_id = EventId(first_event_id.0 + events.len() as i64 - 1);
-        Self { first_event_id, last_event_id, data: encode_events(events) }
-    }
-
-    #[must_use]
-    pub fn decode(&self) -> Vec<HistoryEvent> {
-        decode_events(&self.data).expect("what was encoded decodes")
-    }
-
-    #[must_use]
-    pub fn first_event_id(&self) -> EventId {
-        self.first_event_id
-    }
-
-    #[must_use]
-    pub fn last_event_id(&self) -> EventId {
-        self.last_event_id
-    }
-
-    /// In bytes.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.data.len()
     }
 }
 
@@ -177,8 +135,7 @@ impl StoredNode {
 
     fn open(self) -> Decoded<Node> {
         let Self { first_event_id, txn_id, prev_txn_id, data } = self;
-        let events = decode_events(&data)?;
-        check_events(first_event_id, &events)?;
+        let events = EncodedEvents::of_node(first_event_id, &data)?;
         Ok(Node { first_event_id, txn_id, prev_txn_id, events })
     }
 }
@@ -186,50 +143,16 @@ impl StoredNode {
 impl Node {
     /// The event after its last one.
     fn end(&self) -> EventId {
-        self.events.last().map_or(self.first_event_id, |event| EventId(event.event_id + 1))
+        self.events.last_event_id().next()
     }
 
     /// Keeps only events of `[from, to)`.
-    fn trimmed(mut self, from: EventId, to: EventId) -> Self {
-        self.events.retain(|event| (from.0..to.0).contains(&event.event_id));
-        self
+    fn trimmed(self, from: EventId, to: EventId) -> Decoded<Self> {
+        let node = self.first_event_id;
+        let events = self.events.within(from, to);
+        let events = events.ok_or_else(|| Malformed::new(format!("node {node} has none of events {from} to {to}")))?;
+        Ok(Self { events, ..self })
     }
-}
-
-fn encode_events(events: &[HistoryEvent]) -> Bytes {
-    /// Of `events` in the message `History`.
-    const EVENTS: u32 = 1;
-    let length: usize = events.iter().map(|event| prost::encoding::message::encoded_len(EVENTS, event)).sum();
-    let mut data = BytesMut::with_capacity(1 + length);
-    data.put_u8(FORMAT_PLAIN);
-    // As `History` would encode, without first cloning every event into one.
-    for event in events {
-        prost::encoding::message::encode(EVENTS, event, &mut data);
-    }
-    data.freeze()
-}
-
-fn decode_events(data: &Bytes) -> Decoded<Vec<HistoryEvent>> {
-    match data.first() {
-        Some(&FORMAT_PLAIN) => History::decode(data.slice(1..))
-            .map(|history| history.events)
-            .map_err(|error| Malformed::new(format!("events do not decode: {error}"))),
-        other => Err(Malformed::new(format!("node of unknown format {other:?}"))),
-    }
-}
-
-fn check_events(first_event_id: EventId, events: &[HistoryEvent]) -> Decoded<()> {
-    let ids = (first_event_id.0..).zip(events);
-    if events.is_empty() {
-        return Err(Malformed::new(format!("node {first_event_id} has no events")));
-    }
-    for (expected, event) in ids {
-        if event.event_id != expected {
-            let found = event.event_id;
-            return Err(Malformed::new(format!("node {first_event_id} has event {found} in place of {expected}")));
-        }
-    }
-    Ok(())
 }
 
 fn partition(tree_id: Uuid) -> Partition {

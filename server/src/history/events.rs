@@ -2,19 +2,18 @@
 
 use std::collections::VecDeque;
 
-use persistence::stores::history::EventBatch;
+use persistence::stores::history::EncodedEvents;
 use workflow::EventId;
 
-/// The newest batches without a gap, up to a number of bytes. As they are stored: decoding costs no more than the copy that
-/// each reader needs.
+/// The newest batches without a gap, up to a number of bytes. Encoded, as they are stored and as clients get them.
 #[derive(Default)]
 pub(crate) struct RecentEvents {
-    batches: VecDeque<EventBatch>,
+    batches: VecDeque<EncodedEvents>,
     bytes: usize,
 }
 
 impl RecentEvents {
-    pub(crate) fn push(&mut self, batch: EventBatch, bytes_max: usize) {
+    pub(crate) fn push(&mut self, batch: EncodedEvents, bytes_max: usize) {
         self.bytes += batch.size();
         self.batches.push_back(batch);
         while self.bytes > bytes_max {
@@ -24,20 +23,20 @@ impl RecentEvents {
     }
 
     /// The batches that hold `[from, to)`, if all of them are still here.
-    pub(crate) fn range(&self, from: EventId, to: EventId) -> Option<Vec<EventBatch>> {
+    pub(crate) fn range(&self, from: EventId, to: EventId) -> Option<Vec<EncodedEvents>> {
         if self.batches.front()?.first_event_id() > from {
             return None;
         }
-        let wanted = |batch: &&EventBatch| batch.last_event_id() >= from && batch.first_event_id() < to;
+        let wanted = |batch: &&EncodedEvents| batch.last_event_id() >= from && batch.first_event_id() < to;
         Some(self.batches.iter().filter(wanted).cloned().collect())
     }
 
     /// The one batch that begins with this event.
-    pub(crate) fn batch(&self, first_event_id: EventId) -> Option<EventBatch> {
+    pub(crate) fn batch(&self, first_event_id: EventId) -> Option<EncodedEvents> {
         self.batches.iter().find(|batch| batch.first_event_id() == first_event_id).cloned()
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes + self.batches.capacity() * size_of::<EventBatch>()
+        self.bytes + self.batches.capacity() * size_of::<EncodedEvents>()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use persistence::stores::history::Cursor;
+use persistence::stores::history::{Cursor, EncodedEvents};
 use prost::Message;
 use proto::everrow::history::HistoryPageToken;
 use proto::history::History;
@@ -12,7 +12,7 @@ use proto::temporal::api::common::v1::DataBlob;
 use proto::temporal::api::enums::v1::{EncodingType, HistoryEventFilterType};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
-use workflow::{EventId, ExecutionKey, ExecutionState};
+use workflow::{Closed, EventId, ExecutionKey, ExecutionState};
 
 use super::shard::Shard;
 use super::token;
@@ -30,8 +30,8 @@ const PAGE_NODES: usize = 128;
 
 /// Events in order, and where the next page begins if the range was not exhausted.
 pub(crate) struct HistoryPage {
-    pub(crate) events: Vec<HistoryEvent>,
-    pub(crate) next: Option<EventId>,
+    batches: Vec<EncodedEvents>,
+    next: Option<EventId>,
 }
 
 impl Shard {
@@ -55,39 +55,23 @@ impl Shard {
         events_max: usize,
     ) -> Result<HistoryPage, ServiceError> {
         if from >= to {
-            return Ok(HistoryPage { events: Vec::new(), next: None });
+            return Ok(HistoryPage { batches: Vec::new(), next: None });
         }
         let slot = self.slots.run(&state.key);
         let recent = slot.execution.lock().await.recent.range(from, to);
         let mut page = PageBuilder::new(from, to, events_max);
         if let Some(batches) = recent {
-            batches.iter().all(|batch| page.push(batch.decode()));
+            batches.iter().all(|batch| page.push(batch));
             return Ok(page.finish());
         }
         let mut next = Some(Cursor::from(from));
         while let Some(from) = next {
             let read = self.stores.history.read(&state.branch, from, to, PAGE_NODES).await;
             let read = self.unless_deleted(&state.key, read).await?;
-            let has_room = read.nodes.into_iter().all(|node| page.push(node.events));
+            let has_room = read.nodes.iter().all(|node| page.push(&node.events));
             next = read.next.filter(|_| has_room);
         }
         Ok(page.finish())
-    }
-
-    /// The batch of events that begins with this one.
-    pub(crate) async fn batch(
-        &self,
-        state: &ExecutionState,
-        first: EventId,
-    ) -> Result<Vec<HistoryEvent>, ServiceError> {
-        let slot = self.slots.run(&state.key);
-        let recent = slot.execution.lock().await.recent.batch(first);
-        if let Some(batch) = recent {
-            return Ok(batch.decode());
-        }
-        let node = self.stores.history.read_node(&state.branch, first).await;
-        let node = self.unless_deleted(&state.key, node).await?;
-        Ok(node.events)
     }
 
     /// One event, given the batch that it is in.
@@ -97,9 +81,28 @@ impl Shard {
         batch_id: EventId,
         event_id: EventId,
     ) -> Result<HistoryEvent, ServiceError> {
-        let batch = self.batch(state, batch_id).await?;
-        let event = batch.into_iter().find(|event| event.event_id == event_id.0);
+        let slot = self.slots.run(&state.key);
+        let recent = slot.execution.lock().await.recent.batch(batch_id);
+        let batch = match recent {
+            Some(batch) => batch,
+            None => {
+                let node = self.stores.history.read_node(&state.branch, batch_id).await;
+                self.unless_deleted(&state.key, node).await?.events
+            }
+        };
+        let event = decode_first(&state.key, batch.within(event_id, event_id.next()).as_slice())?;
         event.ok_or_else(|| ServiceError::DataLoss(format!("no event {event_id} of {}", state.key)))
+    }
+
+    /// How the run ended.
+    pub(crate) async fn closing_event(
+        &self,
+        state: &ExecutionState,
+        closed: &Closed,
+    ) -> Result<HistoryEvent, ServiceError> {
+        let page = self.history(state, (closed.event_id, closed.event_id.next()), 1).await?;
+        let event = decode_first(&state.key, &page.batches)?;
+        event.ok_or_else(|| ServiceError::DataLoss(format!("no end of {}", state.key)))
     }
 
     /// The state once it is past an event or closed, or as it is when the wait is over.
@@ -148,17 +151,18 @@ impl Shard {
             return self.close_event(&state, listing, request.wait_new_event).await;
         }
         let events_max = page_size(request.maximum_page_size);
-        let mut page = self.history(&state, (listing.next, listing.end.min(state.next_event_id)), events_max).await?;
+        let page = self.history(&state, (listing.next, listing.end.min(state.next_event_id)), events_max).await?;
         listing.next = page.next.unwrap_or(listing.end);
         let goes_on = page.next.is_some() || (request.wait_new_event && listing.is_running);
+        let mut transient = Vec::new();
         if page.next.is_none() {
-            if listing.transient.is_empty() && shows_unwritten && !page.events.is_empty() {
+            if listing.transient.is_empty() && shows_unwritten && !page.batches.is_empty() {
                 listing.transient = unwritten(&state, listing.end);
             }
-            page.events.append(&mut listing.transient);
+            transient = std::mem::take(&mut listing.transient);
         }
         let next_page_token = if goes_on { listing.token(&key) } else { Bytes::new() };
-        Ok(self.history_response(page.events, next_page_token))
+        Ok(self.history_response(page.followed_by(transient), next_page_token))
     }
 
     async fn close_event(
@@ -169,21 +173,20 @@ impl Shard {
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
         let Some(closed) = &state.closed else {
             let token = if waits { Listing { next: listing.end, ..listing }.token(&state.key) } else { Bytes::new() };
-            return Ok(self.history_response(Vec::new(), token));
+            return Ok(self.history_response(History::default(), token));
         };
         let page = self.history(state, (closed.event_id, closed.event_id.next()), 1).await?;
-        Ok(self.history_response(page.events, Bytes::new()))
+        Ok(self.history_response(page.followed_by(Vec::new()), Bytes::new()))
     }
 
     /// Events as the namespace's clients are to get them: each by itself, or all as bytes that nobody on the way looks at.
     fn history_response(
         &self,
-        events: Vec<HistoryEvent>,
+        history: History,
         next_page_token: Bytes,
     ) -> public::GetWorkflowExecutionHistoryResponse {
         let mut response = public::GetWorkflowExecutionHistoryResponse { next_page_token, ..Default::default() };
-        let history = History::from(events);
-        if self.config.raw_history && !history.events.is_empty() {
+        if self.config.raw_history && history != History::default() {
             let (encoding_type, data) = (EncodingType::Proto3.into(), history.encode_to_vec().into());
             response.raw_history = vec![DataBlob { encoding_type, data }];
             response.history = Some(History::default());
@@ -223,12 +226,14 @@ impl Shard {
         while let Some(cursor) = before {
             let page = self.stores.history.read_reverse(&state.branch, cursor, EventId::FIRST, PAGE_NODES).await;
             let page = self.unless_deleted(&state.key, page).await?;
-            for event in page.nodes.into_iter().flat_map(|node| node.events.into_iter().rev()) {
-                if !events.is_empty() && (events.len() >= events_max || bytes >= PAGE_BYTES_MAX) {
-                    return Ok(events);
+            for node in page.nodes {
+                for event in decode(&state.key, &node.events)?.into_iter().rev() {
+                    if !events.is_empty() && (events.len() >= events_max || bytes >= PAGE_BYTES_MAX) {
+                        return Ok(events);
+                    }
+                    bytes += event.encoded_len();
+                    events.push(event);
                 }
-                bytes += event.encoded_len();
-                events.push(event);
             }
             before = page.next;
         }
@@ -242,13 +247,10 @@ impl Shard {
         (from, to): (EventId, EventId),
         transient: Vec<HistoryEvent>,
     ) -> Result<(History, Bytes), ServiceError> {
-        let mut page = self.history(state, (from, to), PAGE_EVENTS_MAX).await?;
-        let Some(next) = page.next else {
-            page.events.extend(transient);
-            return Ok((History::from(page.events), Bytes::new()));
-        };
+        let page = self.history(state, (from, to), PAGE_EVENTS_MAX).await?;
+        let Some(next) = page.next else { return Ok((page.followed_by(transient), Bytes::new())) };
         let listing = Listing { next, end: to, is_running: true, transient };
-        Ok((History::from(page.events), listing.token(&state.key)))
+        Ok((page.followed_by(Vec::new()), listing.token(&state.key)))
     }
 }
 
@@ -285,8 +287,15 @@ impl Listing {
             next_event_id: self.next.0,
             end_event_id: self.end.0,
             is_running: self.is_running,
-            transient: (!self.transient.is_empty()).then_some(History::from(self.transient)),
+            transient: (!self.transient.is_empty()).then(|| History::from(self.transient)),
         })
+    }
+}
+
+impl HistoryPage {
+    /// As clients get it, with events that are in no batch after its own.
+    fn followed_by(self, events: Vec<HistoryEvent>) -> History {
+        History { encoded: self.batches.into_iter().map(EncodedEvents::into_history).collect(), events }
     }
 }
 
@@ -295,32 +304,43 @@ struct PageBuilder {
     from: EventId,
     to: EventId,
     events_max: usize,
+    n_events: usize,
     bytes: usize,
-    events: Vec<HistoryEvent>,
+    batches: Vec<EncodedEvents>,
 }
 
 impl PageBuilder {
     fn new(from: EventId, to: EventId, events_max: usize) -> Self {
-        Self { from, to, events_max, bytes: 0, events: Vec::new() }
+        Self { from, to, events_max, n_events: 0, bytes: 0, batches: Vec::new() }
     }
 
     /// False: the page is full and the batch was left out.
-    fn push(&mut self, batch: Vec<HistoryEvent>) -> bool {
-        let is_full = self.events.len() >= self.events_max || self.bytes >= PAGE_BYTES_MAX;
-        if is_full && !self.events.is_empty() {
+    fn push(&mut self, batch: &EncodedEvents) -> bool {
+        let is_full = self.n_events >= self.events_max || self.bytes >= PAGE_BYTES_MAX;
+        if is_full && self.n_events > 0 {
             return false;
         }
-        for event in batch.into_iter().filter(|event| (self.from.0..self.to.0).contains(&event.event_id)) {
-            self.bytes += event.encoded_len();
-            self.events.push(event);
+        if let Some(batch) = batch.within(self.from, self.to) {
+            self.n_events += batch.count();
+            self.bytes += batch.size();
+            self.batches.push(batch);
         }
         true
     }
 
     fn finish(self) -> HistoryPage {
-        let next = self.events.last().map_or(self.from, |last| EventId(last.event_id).next());
-        HistoryPage { events: self.events, next: (next < self.to).then_some(next) }
+        let next = self.batches.last().map_or(self.from, |last| last.last_event_id().next());
+        HistoryPage { batches: self.batches, next: (next < self.to).then_some(next) }
     }
+}
+
+fn decode(key: &ExecutionKey, events: &EncodedEvents) -> Result<Vec<HistoryEvent>, ServiceError> {
+    events.decode().map_err(|error| ServiceError::DataLoss(format!("history of {key}: {error}")))
+}
+
+fn decode_first(key: &ExecutionKey, batches: &[EncodedEvents]) -> Result<Option<HistoryEvent>, ServiceError> {
+    let Some(batch) = batches.first() else { return Ok(None) };
+    Ok(decode(key, batch)?.into_iter().next())
 }
 
 /// The events of a workflow task that is pending and not yet written, if they come next.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use persistence::error::StoreError;
 use persistence::stores::history::{Cursor, Node};
 use proto::temporal::api::history::v1::HistoryEvent;
 use tokio::sync::MutexGuard;
@@ -148,7 +149,8 @@ impl Shard {
         let mut prefix = Prefix { batches: Vec::new(), last_txn_id: 0 };
         let take = |node: Node| {
             prefix.last_txn_id = node.txn_id;
-            prefix.batches.push(node.events);
+            prefix.batches.push(node.events.decode()?);
+            Ok(())
         };
         self.nodes(base, (EventId::FIRST, point), take).await?;
         Ok(prefix)
@@ -190,7 +192,9 @@ impl Shard {
     ) -> Result<(), ServiceError> {
         let take = |node: Node| {
             later.cuts_batch |= node.first_event_id < from;
-            later.events.extend(node.events.into_iter().filter(|event| request.reapplied.includes(event)));
+            let events = node.events.decode()?;
+            later.events.extend(events.into_iter().filter(|event| request.reapplied.includes(event)));
+            Ok(())
         };
         self.nodes(run, (from, run.next_event_id), take).await?;
         if later.events.len() > REAPPLIED_MAX {
@@ -206,12 +210,12 @@ impl Shard {
         &self,
         run: &ExecutionState,
         (from, to): (EventId, EventId),
-        mut take: impl FnMut(Node),
+        mut take: impl FnMut(Node) -> Result<(), StoreError>,
     ) -> Result<(), ServiceError> {
         let mut next = (from < to).then_some(Cursor::from(from));
         while let Some(cursor) = next {
             let page = self.stores.history.read(&run.branch, cursor, to, PAGE_NODES).await?;
-            page.nodes.into_iter().for_each(&mut take);
+            page.nodes.into_iter().try_for_each(&mut take)?;
             next = page.next;
         }
         Ok(())

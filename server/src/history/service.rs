@@ -206,9 +206,8 @@ impl Service {
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
         let (shard, key) = self.find(&Target::new(namespace_id, request.execution)?).await?;
         let state = shard.read(&key).await?;
-        let first = shard.batch(&state, workflow::EventId::FIRST).await?;
-        let user_metadata = first.first().and_then(|event| event.user_metadata.clone());
-        Ok(describe(&state, user_metadata, shard.env.now()))
+        let first = shard.event(&state, workflow::EventId::FIRST, workflow::EventId::FIRST).await?;
+        Ok(describe(&state, first.user_metadata, shard.env.now()))
     }
 
     pub async fn get_workflow_execution_history(

@@ -213,7 +213,7 @@ impl Shard {
             }
             let batch = EventBatch::encode(&events);
             bytes += batch.size();
-            execution.recent.push(batch.clone(), self.config.recent_events_bytes);
+            execution.recent.push(batch.events().clone(), self.config.recent_events_bytes);
             append = Some(self.append(&state, batch, previous_txn_id));
         }
         let state = Arc::new(state);

@@ -155,11 +155,10 @@ impl Shard {
 
     async fn update_outcome(&self, key: &ExecutionKey, at: RecordedAt) -> Result<Outcome, ServiceError> {
         let state = self.read(key).await?;
-        let batch = self.batch(&state, at.batch_id).await?;
-        let event = batch.iter().find(|event| event.event_id == at.event_id.0);
-        match event.and_then(|event| event.attributes.as_ref()) {
+        let event = self.event(&state, at.batch_id, at.event_id).await?;
+        match event.attributes {
             Some(Attributes::WorkflowExecutionUpdateCompletedEventAttributes(completed)) => {
-                Ok(completed.outcome.clone().unwrap_or_default())
+                Ok(completed.outcome.unwrap_or_default())
             }
             _ => Err(ServiceError::DataLoss(format!("event {} of {key} completes no update", at.event_id.0))),
         }

@@ -348,11 +348,10 @@ impl Shard {
         activity: &ActivityStarted,
     ) -> Result<(Option<Payloads>, Option<Header>), ServiceError> {
         let state = self.read(key).await?;
-        let batch = self.batch(&state, activity.scheduled_batch_id).await?;
-        let scheduled = batch.iter().find(|event| event.event_id == activity.scheduled_event_id.0);
-        match scheduled.and_then(|event| event.attributes.as_ref()) {
+        let event = self.event(&state, activity.scheduled_batch_id, activity.scheduled_event_id).await?;
+        match event.attributes {
             Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) => {
-                Ok((scheduled.input.clone(), scheduled.header.clone()))
+                Ok((scheduled.input, scheduled.header))
             }
             _ => Err(ServiceError::DataLoss(format!(
                 "no scheduled event of activity {:?} of {key}",

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use uuid::Uuid;
 use workflow::{Branch, BranchRange, EventId};
 
-use super::{Cursor, HistoryPage, HistoryStore, Node, StoredNode, partition};
+use super::{Cursor, EncodedEvents, HistoryPage, HistoryStore, Node, StoredNode, partition};
 use crate::engine::{KeyRange, Order, PAGE_BYTES, Slice};
 use crate::error::StoreError;
 use crate::stores::rows::{Decoded, Malformed};
@@ -243,7 +243,7 @@ impl Chain {
         page.bytes += stored.data.len();
         let node = stored.open()?;
         self.place = Cursor { event_id: node.end().min(self.stop), txn_id: Some(node.txn_id) };
-        page.nodes.push(node.trimmed(self.wanted, self.stop));
+        page.nodes.push(node.trimmed(self.wanted, self.stop)?);
         Ok(())
     }
 
@@ -275,7 +275,7 @@ impl ReverseChain {
         }
         let before = std::mem::replace(&mut self.before, node.first_event_id);
         self.txn_id = node.prev_txn_id;
-        page.nodes.push(node.trimmed(self.down_to, before));
+        page.nodes.push(node.trimmed(self.down_to, before)?);
         Ok(())
     }
 }
@@ -307,8 +307,6 @@ fn holder(descending: &[StoredNode], at: EventId) -> Decoded<Option<(EventId, i6
         }
     }
     let Some(node) = last else { return Ok(None) };
-    let events = super::decode_events(&node.data)?;
-    super::check_events(node.first_event_id, &events)?;
-    let end = node.first_event_id.0 + events.len() as i64;
-    Ok((at.0 < end).then_some((node.first_event_id, node.txn_id)))
+    let events = EncodedEvents::of_node(node.first_event_id, &node.data)?;
+    Ok((at <= events.last_event_id()).then_some((node.first_event_id, node.txn_id)))
 }

@@ -47,7 +47,8 @@ async fn with_orphans(history: &HistoryStore) -> Branch {
 
 /// The `(event id, transaction id)` of every event.
 fn shown(nodes: &[Node]) -> Vec<(i64, i64)> {
-    nodes.iter().flat_map(|node| &node.events).map(|event| (event.event_id, event.task_id)).collect()
+    let events = nodes.iter().flat_map(|node| node.events.decode().unwrap());
+    events.map(|event| (event.event_id, event.task_id)).collect()
 }
 
 const REAL: [(i64, i64); 11] =
@@ -141,7 +142,7 @@ async fn nodes_keep_their_bounds_and_chain() {
         let history = &bench.stores.history;
         let branch = with_orphans(history).await;
         let page = history.read(&branch, EventId(5), EventId(9), 10).await.unwrap();
-        let bounds = |node: &Node| (node.first_event_id.0, node.prev_txn_id, node.txn_id, node.events.len());
+        let bounds = |node: &Node| (node.first_event_id.0, node.prev_txn_id, node.txn_id, node.events.count());
         assert_eq!(page.nodes.iter().map(bounds).collect::<Vec<_>>(), [(4, 11, 20, 3), (8, 20, 21, 1)]);
         let node = history.read_node(&branch, EventId(9)).await.unwrap();
         assert_eq!((node.txn_id, shown(&[node]).as_slice()), (30, &REAL[8..]));

@@ -1,9 +1,7 @@
 //! Where a batch resets a run to: an event of its history, or of that of a run before it.
 
 use bytes::Bytes;
-use prost::Message as _;
 use proto::everrow::history as request;
-use proto::history::History;
 use proto::temporal::api::batch::v1::BatchOperationReset;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::common::v1::reset_options::Target;
@@ -136,11 +134,9 @@ impl Asked<'_> {
         let (namespace_id, request) = (self.namespace_id(), Some(request));
         let ask = request::GetWorkflowExecutionHistoryRequest { namespace_id, request, shows_unwritten: false };
         let page = self.history.get_workflow_execution_history(ask).await?;
-        let mut events = page.history.unwrap_or_default().events;
-        for blob in page.raw_history {
-            let history = History::decode(blob.data);
-            events.extend(history.map_err(|error| ServiceError::DataLoss(error.to_string()))?.events);
-        }
+        let mut history = page.history.unwrap_or_default();
+        history.encoded.extend(page.raw_history.into_iter().map(|blob| blob.data));
+        let events = history.into_events().map_err(|error| ServiceError::DataLoss(error.to_string()))?;
         Ok((events, page.next_page_token))
     }
 
@@ -154,7 +150,8 @@ impl Asked<'_> {
         let (namespace_id, request) = (self.namespace_id(), Some(request));
         let ask = request::GetWorkflowExecutionHistoryReverseRequest { namespace_id, request };
         let page = self.history.get_workflow_execution_history_reverse(ask).await?;
-        Ok((page.history.unwrap_or_default().events, page.next_page_token))
+        let events = page.history.unwrap_or_default().into_events();
+        Ok((events.map_err(|error| ServiceError::DataLoss(error.to_string()))?, page.next_page_token))
     }
 
     fn namespace_id(&self) -> String {

@@ -7,11 +7,10 @@ use proto::temporal::api::enums::v1::ParentClosePolicy;
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
-use workflow::{Child, Closed, ExecutionState, Parent};
+use workflow::{Child, Parent};
 
 use super::transfer::Origin;
 use crate::errors::ServiceError;
-use crate::history::shard::Shard;
 
 /// Children that are dealt with at once: many enough that a thousand take no time to speak of, few enough to leave the
 /// other shards' committers room for others.
@@ -25,7 +24,7 @@ const POLICY_REASON: &str = "by parent close policy";
 
 pub(super) async fn execute(run: &Origin<'_>) -> Result<(), ServiceError> {
     let Some(closed) = &run.state.closed else { return Ok(()) };
-    let end = end(run.shard, run.state, closed).await?;
+    let end = run.shard.closing_event(run.state, closed).await?;
     if is_reset(&end) {
         return Ok(());
     }
@@ -47,12 +46,7 @@ pub(super) async fn execute(run: &Origin<'_>) -> Result<(), ServiceError> {
 pub(super) async fn was_reset(run: &Origin<'_>) -> Result<bool, ServiceError> {
     let state = run.shard.read(&run.state.key).await?;
     let Some(closed) = &state.closed else { return Ok(false) };
-    Ok(is_reset(&end(run.shard, &state, closed).await?))
-}
-
-async fn end(shard: &Shard, state: &ExecutionState, closed: &Closed) -> Result<HistoryEvent, ServiceError> {
-    let page = shard.history(state, (closed.event_id, closed.event_id.next()), 1).await?;
-    page.events.into_iter().next().ok_or_else(|| ServiceError::DataLoss(format!("no end of {}", state.key)))
+    Ok(is_reset(&run.shard.closing_event(&state, closed).await?))
 }
 
 fn is_reset(end: &HistoryEvent) -> bool {

@@ -172,7 +172,7 @@ pub(super) async fn history(node: &Handle, execution: WorkflowExecution) -> Vec<
                 continue;
             }
         };
-        events.extend(page.history.unwrap_or_default().events);
+        events.extend(page.history.unwrap_or_default().into_events().unwrap());
         next_page_token = page.next_page_token;
         if next_page_token.is_empty() {
             return events;

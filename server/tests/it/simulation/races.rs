@@ -168,7 +168,7 @@ async fn second_run(services: &Services, first: &str) -> Option<String> {
     let request =
         to_history::GetWorkflowExecutionHistoryRequest { namespace_id, request: Some(request), shows_unwritten: false };
     let page = services.history.get_workflow_execution_history(request).await.unwrap();
-    match page.history.unwrap().events.last().unwrap().attributes.clone() {
+    match page.history.unwrap().into_events().unwrap().last().unwrap().attributes.clone() {
         Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end)) => Some(end.new_execution_run_id),
         _ => None,
     }

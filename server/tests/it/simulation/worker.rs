@@ -41,7 +41,7 @@ pub(super) async fn run_workflow_tasks(services: Services) {
             }
         };
         assert!(task.next_page_token.is_empty(), "the simulated histories fit one page");
-        let events = task.history.unwrap_or_default().events;
+        let events = task.history.unwrap_or_default().into_events().unwrap();
         if task.query.is_some() {
             interventions::answer_alone(&services, task.task_token, &events).await;
             continue;
