@@ -41,7 +41,7 @@ fn a_frame_is_a_history_of_one_event() {
     assert_eq!(frames.len(), events.len());
     for (frame, event) in frames.iter().zip(&events) {
         assert_eq!(frame.event_id, EventId(event.event_id));
-        assert_eq!(History::decode(&history[frame.bytes.clone()]).unwrap().events, [event.clone()]);
+        assert_eq!(History::decode(&history[frame.bytes.clone()]).unwrap().events, std::slice::from_ref(event));
     }
     assert_eq!(frames.last().unwrap().bytes.end, history.len());
 }
