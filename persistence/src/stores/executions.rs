@@ -241,6 +241,19 @@ impl ExecutionStore {
         Ok(QueuePage { tasks, has_more: page.next.is_some() })
     }
 
+    /// The runs that closed last before an owner of the shard released it; none if none ever did.
+    ///
+    /// # Errors
+    /// `Corrupt` if the row does not decode.
+    pub async fn load_closed_runs(&self, shard: ShardId) -> Result<Vec<RunId>, StoreError> {
+        let slice = Slice::new(shards::partition(shard), KeyRange::prefix(keys::closed_runs()), 1);
+        let Some(row) = self.engine.read(slice).await?.rows.pop() else { return Ok(Vec::new()) };
+        let decoded = rows::versioned(row.values)
+            .and_then(|(_, data)| rows::from_value(data))
+            .and_then(|closed| rows::closed_runs::decode(&closed));
+        decoded.map_err(|bad| bad.at(format_args!("{shard}, closed runs")))
+    }
+
     /// How many runs of each namespace the shard has.
     ///
     /// # Errors

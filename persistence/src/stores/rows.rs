@@ -17,6 +17,7 @@ pub(crate) mod started;
 pub(crate) mod items;
 pub(crate) mod tasks;
 pub(crate) mod branch;
+pub(crate) mod closed_runs;
 
 /// What is wrong with a record.
 #[derive(Debug, PartialEq, Eq)]

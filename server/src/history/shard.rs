@@ -71,7 +71,8 @@ impl Shard {
             tokio::time::sleep(LEASE_AGE_MAX + LEASE_AGE_MAX / 10).await;
         }
         let ids = Arc::new(IdClock::new(acquired.range_id));
-        let queues = Arc::new(Queues::new(&acquired.shard, parts.config.queue_tasks_in_memory));
+        let closed_runs = parts.stores.executions.load_closed_runs(id).await?;
+        let queues = Arc::new(Queues::new(&acquired.shard, closed_runs, parts.config.queue_tasks_in_memory));
         let waiters = Arc::new(Waiters::default());
         let tally = Arc::new(Tally::new(parts.stores.executions.load_counts(id).await?));
         let jobs = Jobs::new(parts.stores.executions.load_progress(id).await?);

@@ -6,15 +6,16 @@ use proto::temporal::api::common::v1::callback::{Nexus, Variant};
 use proto::temporal::api::common::v1::link::workflow_event::Reference;
 use proto::temporal::api::common::v1::{Callback, Link, Priority, link};
 use proto::temporal::api::enums::v1::{
-    CallbackState, EventType, WorkflowExecutionStatus, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
+    CallbackState, EventType, HistoryEventFilterType, WorkflowExecutionStatus, WorkflowIdConflictPolicy,
+    WorkflowIdReusePolicy,
 };
 use proto::temporal::api::errordetails::v1::WorkflowExecutionAlreadyStartedFailure;
 use proto::temporal::api::workflow::v1::{OnConflictOptions, WorkflowExecutionOptions};
 use proto::temporal::api::workflowservice::v1 as public;
 use tonic::{Code, Status};
 
-use crate::by_hand::ByHand;
-use crate::given::{Given, NAMESPACE, a_node, a_node_in, detail, refused};
+use crate::by_hand::{ByHand, PATIENCE};
+use crate::given::{Given, NAMESPACE, a_node, a_node_in, detail, refused, within};
 
 type Started = Result<public::StartWorkflowExecutionResponse, Status>;
 
@@ -135,6 +136,41 @@ async fn a_node_that_knows_its_workflow_ids_knows_those_from_before_it_began() {
         let is_known = again.is_err_and(|status| status.code() == Code::AlreadyExists);
         assert!(is_known, "{} was started again", request.workflow_id);
     }
+    given.stop().await;
+}
+
+/// Each of them would be a read otherwise, all at once, when a node that was busy begins anew.
+#[tokio::test]
+async fn after_a_restart_the_timers_of_runs_that_closed_before_it_are_not_looked_into() {
+    const N_CLOSED: u64 = 200;
+    let given = a_node().await;
+    let queue = ByHand::new(&given, "one for all").queue();
+    let request = |run: &ByHand| public::StartWorkflowExecutionRequest {
+        task_queue: Some(queue.clone()),
+        workflow_run_timeout: Some(prost_types::Duration { seconds: 3, nanos: 0 }),
+        ..run.start_request()
+    };
+    for n in 0..N_CLOSED {
+        let run = ByHand::new(&given, &format!("closed-{n}"));
+        start(&given, request(&run)).await.expect("a start");
+        run.terminate().await;
+    }
+    // Its timer fires after all of theirs.
+    let last = request(&ByHand::new(&given, "open"));
+    start(&given, last).await.expect("a start");
+    let given = a_node_in(given.stop().await).await;
+    let wait = public::GetWorkflowExecutionHistoryRequest {
+        namespace: NAMESPACE.into(),
+        execution: Some(ByHand::new(&given, "open").execution()),
+        wait_new_event: true,
+        history_event_filter_type: HistoryEventFilterType::CloseEvent.into(),
+        ..Default::default()
+    };
+    let end = given.client().get_workflow_execution_history(within(PATIENCE, wait)).await.expect("its end");
+    let end = end.into_inner().history.unwrap_or_default().events;
+    assert_eq!(end[0].event_type(), EventType::WorkflowExecutionTimedOut);
+    let n_reads = given.node.counts().reads.load(Ordering::Relaxed);
+    assert!(n_reads < N_CLOSED, "{n_reads} reads");
     given.stop().await;
 }
 

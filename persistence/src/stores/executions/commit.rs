@@ -11,8 +11,8 @@ use prost::Message;
 use proto::everrow::record;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
-    Activity, ChangedItems, Child, CurrentRun, ExecutionKey, ExecutionState, ExternalRequest, NamespaceId, Timer,
-    TransferTask, Update, VisibilityTask,
+    Activity, ChangedItems, Child, CurrentRun, ExecutionKey, ExecutionState, ExternalRequest, NamespaceId, RunId,
+    Timer, TransferTask, Update, VisibilityTask,
 };
 
 use super::jobs::{JobWrite, put_jobs};
@@ -57,6 +57,8 @@ pub struct ShardCommit {
     pub fired_timers: Vec<TimerKey>,
     /// A checkpoint.
     pub shard_record: Option<ShardRecord>,
+    /// For the next owner: the runs that closed last, oldest first. None: whatever is stored stays.
+    pub closed_runs: Vec<RunId>,
     /// Transfer tasks that are done: rows go whose last task is among them.
     pub completed_transfer: Option<RangeInclusive<i64>>,
     /// Visibility tasks that are done, likewise.
@@ -138,6 +140,7 @@ impl ShardCommit {
             timers: Vec::new(),
             fired_timers: Vec::new(),
             shard_record: None,
+            closed_runs: Vec::new(),
             completed_transfer: None,
             completed_visibility: None,
             completed_timers: None,
@@ -163,6 +166,10 @@ impl ShardCommit {
             rows::to_value(&record::VisibilityTasks { tasks })
         });
         put_jobs(&mut batch, &self.jobs);
+        if !self.closed_runs.is_empty() {
+            let values = vec![Value::Bigint(0), rows::to_value(&rows::closed_runs::encode(&self.closed_runs))];
+            batch.puts.push(Row { key: keys::closed_runs(), values });
+        }
         batch.puts.extend(self.counts.iter().map(counts_row));
         let is_counted = |left: &&NamespaceId| self.counts.iter().any(|(counted, _)| counted == *left);
         let uncounted = self.left_namespaces.iter().filter(|left| !is_counted(left));

@@ -26,6 +26,8 @@ pub enum RowKind {
     Schedule = 7,
     /// A job of the shard, or how far it is; its id stands in the place of a workflow's.
     Job = 8,
+    /// The runs that closed last, as a former owner of the shard left them.
+    ClosedRuns = 9,
 }
 
 /// What a row of a run is: its `sort_key`. The numbers are stored.
@@ -144,6 +146,10 @@ pub(super) fn all_jobs() -> KeyRange {
 /// All runs of a namespace.
 pub(super) fn runs(namespace_id: NamespaceId) -> KeyRange {
     KeyRange::prefix(vec![Value::Int(RowKind::Run as i32), Value::Uuid(namespace_id.0)])
+}
+
+pub(super) fn closed_runs() -> Vec<Value> {
+    queue(RowKind::ClosedRuns, 0, 0)
 }
 
 pub(super) fn timer(key: TimerKey) -> Vec<Value> {

@@ -231,6 +231,21 @@ async fn many_events_that_waited_go_as_one_range_and_those_that_wait_stay() {
 }
 
 #[tokio::test]
+async fn the_next_owner_finds_the_closed_runs_that_were_left_to_it() {
+    for bench in benches() {
+        let mut owner = Owner::of(bench.stores).await;
+        assert_eq!(owner.stores.executions.load_closed_runs(SHARD).await.unwrap(), []);
+        let run_ids: Vec<RunId> = (0..3).map(|n| RunId(Uuid::from_u128(n))).collect();
+        for expected in [&run_ids[..2], &run_ids[1..]] {
+            owner.commit(|commit| commit.closed_runs = expected.to_vec()).await;
+            // A commit that leaves none takes nothing away: a run that is closed stays so.
+            owner.commit(|_| {}).await;
+            assert_eq!(owner.stores.executions.load_closed_runs(SHARD).await.unwrap(), expected);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_deleted_run_leaves_no_row() {
     let (model, stores) = on_model();
     let mut owner = Owner::of(stores).await;

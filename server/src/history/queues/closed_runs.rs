@@ -1,4 +1,5 @@
-//! The runs that closed last: their timers need not be looked into any more. Pure.
+//! The runs that closed last: their timers need not be looked into any more. A shard that is released hands them to its next
+//! owner, which would have to read each of them otherwise. Pure.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -14,6 +15,18 @@ pub(super) struct ClosedRuns {
 }
 
 impl ClosedRuns {
+    /// As a former owner left them.
+    pub(super) fn of(run_ids: Vec<RunId>) -> Self {
+        let mut closed = Self::default();
+        run_ids.into_iter().for_each(|run_id| closed.add(run_id));
+        closed
+    }
+
+    /// Oldest first.
+    pub(super) fn all(&self) -> Vec<RunId> {
+        self.order.iter().copied().collect()
+    }
+
     pub(super) fn add(&mut self, run_id: RunId) {
         if !self.known.insert(run_id) {
             return;

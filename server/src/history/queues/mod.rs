@@ -20,7 +20,7 @@ use std::time::Duration;
 use persistence::stores::executions::{QueuedTask, ShardCommit, TimerKey};
 use persistence::stores::shards::ShardRecord;
 use tokio::sync::Notify;
-use workflow::{TimerTask, Timestamp, TransferTask, VisibilityTask};
+use workflow::{RunId, TimerTask, Timestamp, TransferTask, VisibilityTask};
 
 use self::closed_runs::ClosedRuns;
 use self::cursor::Cursor;
@@ -96,14 +96,14 @@ struct Checkpoints {
 }
 
 impl Queues {
-    pub(crate) fn new(record: &ShardRecord, in_memory_max: usize) -> Self {
+    pub(crate) fn new(record: &ShardRecord, closed_runs: Vec<RunId>, in_memory_max: usize) -> Self {
         Self {
             in_memory_max,
             transfer: Mutex::new(ImmediateQueue::new(record.transfer_acked)),
             visibility: Mutex::new(ImmediateQueue::new(record.visibility_acked)),
             removals: Mutex::default(),
             timers: Mutex::new(Timers::new(record.timer_acked, in_memory_max)),
-            closed_runs: Mutex::default(),
+            closed_runs: Mutex::new(ClosedRuns::of(closed_runs)),
             checkpoints: Mutex::new(Checkpoints { written: record.clone(), n_done: 0, in_flight: None }),
             transfer_wake: Notify::new(),
             visibility_wake: Notify::new(),
@@ -168,7 +168,11 @@ impl Queues {
         commit.completed_transfer = Some(written.transfer_acked..=transfer_acked);
         commit.completed_visibility = Some(written.visibility_acked..=visibility_acked);
         commit.completed_timers = Some(written.timer_acked..=timer_acked);
-        let owner = if occasion == Occasion::Release { String::new() } else { written.owner.clone() };
+        let mut owner = written.owner.clone();
+        if occasion == Occasion::Release {
+            owner.clear();
+            commit.closed_runs = lock(&self.closed_runs).all();
+        }
         let record =
             ShardRecord { owner, transfer_acked, visibility_acked, timer_acked, updated_at: now, ..written.clone() };
         commit.shard_record = Some(record.clone());
