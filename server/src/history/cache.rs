@@ -139,8 +139,9 @@ pub(crate) struct HotExecutions {
 }
 
 /// A slot is out of date by no more than this part of what the cache holds: its order is not exact, but to tell it of every
-/// use costs more than the use.
-const UNTOLD_PART: u64 = 16;
+/// use costs more than the use. The part must be larger than what all runs under way take together, or each of them is told
+/// of again and again, and a run costs the more the more there are.
+const UNTOLD_PART: u64 = 4;
 
 impl HotExecutions {
     pub(crate) fn new(bytes_max: u64) -> Self {
