@@ -337,17 +337,20 @@ impl Batch {
         let table = self.partition.table.0;
         self.check_versions();
         let range_deletes: Vec<&KeyRange> = self.all_range_deletes().collect();
-        let mut named = std::collections::BTreeSet::new();
         for row in self.all_puts() {
             assert_kinds(table, table.clustering, &row.key);
             assert_kinds(table, table.values, &row.values);
-            assert!(named.insert(&row.key), "{}: row {:?} named twice in a batch", table.name, row.key);
             let covered = range_deletes.iter().any(|range| range.contains(&row.key));
             assert!(!covered, "{}: row {:?} put and range-deleted in one batch", table.name, row.key);
         }
         for key in self.all_deletes() {
             assert_kinds(table, table.clustering, key);
-            assert!(named.insert(key), "{}: row {key:?} named twice in a batch", table.name);
+        }
+        // Most batches come sorted, or in a few sorted parts: this is hardly more than one look at each key.
+        let mut named: Vec<&Vec<Value>> = self.all_puts().map(|row| &row.key).chain(self.all_deletes()).collect();
+        named.sort();
+        for keys in named.windows(2) {
+            assert!(keys[0] != keys[1], "{}: row {:?} named twice in a batch", table.name, keys[0]);
         }
         for range in range_deletes {
             range.check(table);

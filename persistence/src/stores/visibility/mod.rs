@@ -5,6 +5,7 @@
 //! partition, and a partition is bounded. See docs/decisions/visibility-on-wide-rows.md.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -270,9 +271,14 @@ impl Batches {
     }
 
     fn change(&mut self, place: (NamespaceId, i64), key: Vec<Value>, changed: Changed) {
-        let rows = self.partitions.entry(place).or_default();
-        if rows.get(&key).is_none_or(|other| other.version <= changed.version) {
-            rows.insert(key, changed);
+        match self.partitions.entry(place).or_default().entry(key) {
+            Entry::Vacant(row) => {
+                row.insert(changed);
+            }
+            Entry::Occupied(mut row) if row.get().version <= changed.version => {
+                row.insert(changed);
+            }
+            Entry::Occupied(_) => {}
         }
     }
 
