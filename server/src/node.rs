@@ -111,12 +111,12 @@ impl Node {
         };
         let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster), defined);
         let (stop, stopped) = watch::channel(false);
-        let (health, routes) = serving::routes(frontend.clone()).await;
+        let (health, api) = serving::public_api(frontend.clone()).await;
         let mut serving = JoinSet::new();
         if let Some((incoming, _)) = http {
-            serving.spawn(serving::serve_http(routes.clone(), incoming, stopped.clone()));
+            serving.spawn(serving::serve_http(api.clone(), incoming, stopped.clone()));
         }
-        serving.spawn(serving::serve_grpc(routes, incoming, stopped.clone()));
+        serving.spawn(serving::serve_grpc(api, incoming, stopped.clone()));
         let mut background = JoinSet::new();
         let metrics_address = metrics.as_ref().map(Endpoint::address);
         if let Some(metrics) = metrics {

@@ -1,13 +1,19 @@
 //! The servers of the public API, gRPC and HTTP: which services, with which limits.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::Either;
 use proto::everrow::admin::admin_service_server::AdminServiceServer;
 use proto::temporal::api::operatorservice::v1::operator_service_server::OperatorServiceServer;
 use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowServiceServer;
 use tokio::sync::watch;
+use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
@@ -44,8 +50,38 @@ pub(super) fn bind(address: SocketAddr) -> Result<(TcpIncoming, SocketAddr), Sta
     Ok((incoming.with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE_EVERY)), bound))
 }
 
+type Workflows = Guarded<WorkflowServiceServer<Frontend>>;
+
+/// All services. Nearly all calls are for one of them: it is called without a look at the routes, which costs as much as some
+/// of our answers.
+#[derive(Clone)]
+pub(super) struct PublicApi {
+    workflows: Workflows,
+    all: Routes,
+}
+
+impl Service<http::Request<Body>> for PublicApi {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future =
+        Either<<Workflows as Service<http::Request<Body>>>::Future, <Routes as Service<http::Request<Body>>>::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        std::task::ready!(self.workflows.poll_ready(context))?;
+        Service::<http::Request<Body>>::poll_ready(&mut self.all, context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let service = request.uri().path().split('/').nth(1);
+        match service {
+            Some(Workflows::NAME) => Either::Left(self.workflows.call(request)),
+            _ => Either::Right(self.all.call(request)),
+        }
+    }
+}
+
 /// All services, and the voice that says whether they serve.
-pub(super) async fn routes(frontend: Frontend) -> (HealthReporter, Routes) {
+pub(super) async fn public_api(frontend: Frontend) -> (HealthReporter, PublicApi) {
     let (health, health_service) = tonic_health::server::health_reporter();
     for service in HEALTH_NAMES {
         health.set_service_status(service, ServingStatus::Serving).await;
@@ -61,33 +97,34 @@ pub(super) async fn routes(frontend: Frontend) -> (HealthReporter, Routes) {
         || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(proto::DESCRIPTORS);
     let reflection_v1 = reflection().build_v1().expect("our own descriptors are complete");
     let reflection_v1alpha = reflection().build_v1alpha().expect("our own descriptors are complete");
+    let workflows = Guarded(workflow_service);
     // Some clients compress whatever they send.
-    let routes = Routes::new(Guarded(workflow_service))
+    let all = Routes::new(workflows.clone())
         .add_service(Guarded(operator_service))
         .add_service(Guarded(admin_service))
         .add_service(health_service.accept_compressed(CompressionEncoding::Gzip))
         .add_service(reflection_v1.accept_compressed(CompressionEncoding::Gzip))
         .add_service(reflection_v1alpha.accept_compressed(CompressionEncoding::Gzip));
-    (health, routes.prepare())
+    (health, PublicApi { workflows, all: all.prepare() })
 }
 
 pub(super) async fn serve_grpc(
-    routes: Routes,
+    api: PublicApi,
     incoming: TcpIncoming,
     stop: watch::Receiver<bool>,
 ) -> Result<(), String> {
-    let served = server().serve_with_incoming_shutdown(routes, incoming, stopped(stop)).await;
+    let served = server().serve_with_incoming_shutdown(api, incoming, stopped(stop)).await;
     served.map_err(|error| error.to_string())
 }
 
 /// The same services, for JSON over HTTP/1 and HTTP/2.
 pub(super) async fn serve_http(
-    routes: Routes,
+    api: PublicApi,
     incoming: TcpIncoming,
     stop: watch::Receiver<bool>,
 ) -> Result<(), String> {
     let server = server().accept_http1(true);
-    let served = server.serve_with_incoming_shutdown(Gateway::new(routes), incoming, stopped(stop)).await;
+    let served = server.serve_with_incoming_shutdown(Gateway::new(api.all), incoming, stopped(stop)).await;
     served.map_err(|error| error.to_string())
 }
 
