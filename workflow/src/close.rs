@@ -23,7 +23,6 @@ use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, RunId};
 use crate::input::{RequestCancel, Sender, Terminate};
 use crate::next_run::{self, Follow};
-use crate::retry;
 use crate::search_attributes;
 use crate::speculative;
 use crate::state::{ExecutionState, Status};
@@ -128,6 +127,15 @@ pub(crate) fn check_sender(state: &ExecutionState, sender: Option<&Sender>) -> R
     if is_parent { Ok(()) } else { Err(Rejection::OtherParent) }
 }
 
+/// Runs that closed in one second go together, those of the next second at quite another time. So the timers of many runs
+/// share a row, and a crowd that closed within a minute does not go within one.
+fn retention_spread(closed_at: Timestamp) -> Duration {
+    /// Has no divisor in common with the spread, so that all its seconds are used.
+    const STRIDE: u64 = 1103;
+    let second = closed_at.since(Timestamp(0)).as_secs();
+    Duration::from_secs(second * STRIDE % RETENTION_SPREAD.as_secs())
+}
+
 /// What must be done once a run is over, however it ended.
 pub(crate) fn follow_up(draft: &mut Draft) {
     let closed = draft.state.closed.clone().expect("only a closed run is followed up");
@@ -138,7 +146,7 @@ pub(crate) fn follow_up(draft: &mut Draft) {
         draft.transfer(TransferTask::Close { version });
     }
     if !draft.is_to_be_deleted() {
-        let retention = draft.facts.retention + retry::spread(RETENTION_SPREAD, draft.state.key.run_id);
+        let retention = draft.facts.retention + retention_spread(closed.at);
         draft.timer(closed.at + retention, TimerTask::Retention { version });
     }
 }

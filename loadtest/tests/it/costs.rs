@@ -78,7 +78,7 @@ async fn a_chain_of_three_activities_costs_no_more_than_it_did() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_activities_at_once_costs_no_more_than_it_did() {
     // How many workflow tasks there are depends on how many completions each of them finds; this is the most.
-    check("fan-out", 10, &["--size", "10"], cost(44.0, 24.0, 0.1, 196.0)).await;
+    check("fan-out", 10, &["--size", "10"], cost(44.0, 24.0, 0.1, 187.0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,9 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use proto::everrow::record;
-use workflow::{
-    CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId, TimerTask, Timestamp, TransferTask, VisibilityTask,
-};
+use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId, TransferTask, VisibilityTask};
 
 use crate::engine::{Continuation, Engine, KeyRange, Outcome, Row, Slice};
 use crate::error::StoreError;
@@ -19,6 +17,7 @@ mod keys;
 mod commit;
 mod counts;
 mod jobs;
+mod timers;
 mod dead_letter;
 
 pub use commit::{CurrentWrite, RunWrite, ScheduleWrite, ShardCommit};
@@ -26,6 +25,7 @@ pub use counts::RunCounts;
 pub use dead_letter::DeadLetter;
 pub use jobs::{JobKey, JobWrite};
 pub use keys::{ItemKind, RowKind};
+pub use timers::{QueuedTimer, TimerKey, TimerRows};
 
 /// Rows of a run that one read brings: all of them, save for runs with very many pending items.
 const RUN_PAGE: usize = 2048;
@@ -43,19 +43,6 @@ pub struct QueuedTask<T> {
     pub task_id: i64,
     pub key: ExecutionKey,
     pub task: T,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueuedTimer {
-    pub fires_at: Timestamp,
-    pub queued: QueuedTask<TimerTask>,
-}
-
-/// A timer's place in its queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TimerKey {
-    pub fires_at: Timestamp,
-    pub task_id: i64,
 }
 
 /// Tasks in the order of their queue.
@@ -274,29 +261,6 @@ impl ExecutionStore {
         }
     }
 
-    /// Timer tasks after this one that fire before a moment.
-    ///
-    /// # Errors
-    /// `Corrupt` if a row does not decode.
-    pub async fn read_timers(
-        &self,
-        shard: ShardId,
-        after: TimerKey,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<QueuePage<QueuedTimer>, StoreError> {
-        if after.fires_at >= before {
-            return Ok(QueuePage { tasks: Vec::new(), has_more: false });
-        }
-        let range = keys::timers_between(after, before);
-        let page = self.engine.read(Slice::new(shards::partition(shard), range, limit)).await?;
-        let tasks = page.rows.into_iter().map(|row| {
-            let place = format!("{shard}, timer queue at {:?}", row.key);
-            decode_timer_row(row).map_err(|bad| bad.at(place))
-        });
-        Ok(QueuePage { tasks: tasks.collect::<Result<_, _>>()?, has_more: page.next.is_some() })
-    }
-
     /// Some runs of a namespace, in the order of their keys, after this one.
     ///
     /// # Errors
@@ -335,13 +299,6 @@ impl ExecutionStore {
             }
             slice.after = page.next;
         }
-    }
-}
-
-impl QueuedTimer {
-    #[must_use]
-    pub fn timer_key(&self) -> TimerKey {
-        TimerKey { fires_at: self.fires_at, task_id: self.queued.task_id }
     }
 }
 
@@ -406,11 +363,4 @@ fn decode_counts(row: Row) -> Decoded<(NamespaceId, RunCounts)> {
     let namespace_id = NamespaceId(*namespace_id);
     let (_, data) = rows::versioned(row.values)?;
     Ok((namespace_id, RunCounts::decode(&rows::from_value(data)?)))
-}
-
-fn decode_timer_row(row: Row) -> Decoded<QueuedTimer> {
-    let (fires_at, task_id) = place_of(&row)?;
-    let (_, data) = rows::versioned(row.values)?;
-    let (key, task) = rows::tasks::decode_timer_task(rows::from_value(data)?)?;
-    Ok(QueuedTimer { fires_at: Timestamp(fires_at), queued: QueuedTask { task_id, key, task } })
 }

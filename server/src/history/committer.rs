@@ -24,7 +24,7 @@ use super::cache::{CurrentSlot, ScheduleSlot, Slot};
 use super::config::HistoryConfig;
 use super::durability::Durability;
 use super::identity::IdClock;
-use super::queues::{Occasion, Queues};
+use super::queues::{Occasion, Queues, shared_moment};
 use super::tally::{StatusChange, Tally};
 use super::updates::Tell;
 use super::waiters::Waiters;
@@ -55,7 +55,7 @@ pub(crate) struct Submission {
 /// A namespace that is being removed, and has no runs in the shard any more.
 pub(crate) struct LeftNamespace {
     pub(crate) namespace_id: NamespaceId,
-    /// Timers that runs of it left behind.
+    /// Rows of timers that runs of it left behind.
     pub(crate) timers: Vec<TimerKey>,
 }
 
@@ -374,7 +374,7 @@ impl CommitLoop {
             });
             commit.jobs.extend(submission.job);
             if let Some(left) = submission.left {
-                commit.fired_timers.extend(left.timers);
+                commit.left_timers.extend(left.timers);
                 commit.left_namespaces.extend(self.tally.forget(left.namespace_id).then_some(left.namespace_id));
             }
             held.push((slots, current, schedule));
@@ -396,6 +396,7 @@ impl CommitLoop {
             Task::Transfer(task) => commit.transfer.push(QueuedTask { task_id, key, task }),
             Task::Visibility(task) => commit.visibility.push(QueuedTask { task_id, key, task }),
             Task::Timer { fires_at, task } => {
+                let fires_at = shared_moment(fires_at, self.env.now(), &task);
                 // Nothing is put below the level that a checkpoint may already have passed: it would not be found.
                 let fires_at = fires_at.max(self.queues.timer_floor());
                 commit.timers.push(QueuedTimer { fires_at, queued: QueuedTask { task_id, key, task } });

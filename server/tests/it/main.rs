@@ -6,6 +6,7 @@ mod by_hand;
 mod commands;
 mod history;
 mod activities;
+mod timers;
 mod starts;
 mod queries;
 mod deletion;

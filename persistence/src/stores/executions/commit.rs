@@ -17,7 +17,8 @@ use workflow::{
 
 use super::jobs::{JobWrite, put_jobs};
 use super::keys::{self, ItemKind, RowKind};
-use super::{QueuedTask, QueuedTimer, RunCounts, TimerKey};
+use super::timers::{QueuedTimer, TimerKey, put_timers};
+use super::{QueuedTask, RunCounts};
 use crate::engine::{Batch, Condition, KeyRange, Row};
 use crate::stores::rows;
 use crate::stores::shards::{self, COMMIT_ID, RANGE_ID, RangeId, SHARD, ShardId, ShardRecord};
@@ -53,8 +54,8 @@ pub struct ShardCommit {
     /// Namespaces that have no runs in the shard any more, and will have none.
     pub left_namespaces: Vec<NamespaceId>,
     pub timers: Vec<QueuedTimer>,
-    /// Single timers that are done, out of the order in which they are range-deleted.
-    pub fired_timers: Vec<TimerKey>,
+    /// Rows of the timer queue that a namespace left, which is no more.
+    pub left_timers: Vec<TimerKey>,
     /// A checkpoint.
     pub shard_record: Option<ShardRecord>,
     /// For the next owner: the runs that closed last, oldest first. None: whatever is stored stays.
@@ -138,7 +139,7 @@ impl ShardCommit {
             counts: Vec::new(),
             left_namespaces: Vec::new(),
             timers: Vec::new(),
-            fired_timers: Vec::new(),
+            left_timers: Vec::new(),
             shard_record: None,
             closed_runs: Vec::new(),
             completed_transfer: None,
@@ -174,8 +175,8 @@ impl ShardCommit {
         let is_counted = |left: &&NamespaceId| self.counts.iter().any(|(counted, _)| counted == *left);
         let uncounted = self.left_namespaces.iter().filter(|left| !is_counted(left));
         batch.deletes.extend(uncounted.map(|left| keys::counts(*left)));
-        batch.puts.extend(self.timers.iter().map(timer_row));
-        batch.deletes.extend(self.fired_timers.iter().copied().map(keys::timer));
+        put_timers(&mut batch, &self.timers);
+        batch.deletes.extend(self.left_timers.iter().copied().map(keys::timer));
         let completed = [
             (RowKind::TransferQueue, &self.completed_transfer),
             (RowKind::VisibilityQueue, &self.completed_visibility),
@@ -423,9 +424,4 @@ fn put_tasks<T>(
 
 fn counts_row((namespace_id, counts): &(NamespaceId, RunCounts)) -> Row {
     Row { key: keys::counts(*namespace_id), values: vec![Value::Bigint(0), rows::to_value(&counts.encode())] }
-}
-
-fn timer_row(timer: &QueuedTimer) -> Row {
-    let record = rows::tasks::encode_timer_task(&timer.queued.key, &timer.queued.task);
-    Row { key: keys::timer(timer.timer_key()), values: vec![Value::Bigint(0), rows::to_value(&record)] }
 }

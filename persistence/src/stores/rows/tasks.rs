@@ -165,6 +165,8 @@ pub(crate) fn encode_timer_task(key: &ExecutionKey, task: &TimerTask) -> record:
         attempt,
         version,
         stamp: stamp_of_activity,
+        task_id: 0,
+        earlier: Vec::new(),
     }
 }
 

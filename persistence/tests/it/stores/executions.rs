@@ -447,11 +447,50 @@ async fn timers_are_read_in_the_order_in_which_they_fire() {
         owner
             .commit(|commit| {
                 commit.completed_timers = Some(first..=third);
-                commit.fired_timers.push(expected[5].timer_key());
+                commit.left_timers.push(expected[5].timer_key());
             })
             .await;
         let rest = executions.read_timers(SHARD, start, Timestamp(i64::MAX), 100).await.unwrap();
         assert_eq!(rest.tasks, [&expected[3..5], &expected[6..]].concat());
+    }
+}
+
+#[tokio::test]
+async fn timers_of_one_moment_share_rows_that_go_when_the_last_of_them_is_done() {
+    for bench in benches() {
+        let mut owner = Owner::of(bench.stores).await;
+        let mut sampler = Sampler::new(9);
+        let (one, other) = (sampler.key(), sampler.key());
+        let timer = |task_id: i64| {
+            // The other namespace has every tenth.
+            let key = if task_id % 10 == 0 { other.clone() } else { one.clone() };
+            let task = TimerTask::RunTimeout { version: task_id };
+            QueuedTimer { fires_at: Timestamp(100), queued: QueuedTask { task_id, key, task } }
+        };
+        let timers: Vec<QueuedTimer> = (1..=299).map(timer).collect();
+        owner.commit(|commit| commit.timers.clone_from(&timers)).await;
+
+        let executions = owner.stores.executions.clone();
+        let start = TimerKey { fires_at: Timestamp(0), task_id: 0 };
+        let (mut read, mut after, mut n_rows) = (Vec::new(), start, 0);
+        while let page = executions.read_timers(SHARD, after, Timestamp(101), 1).await.unwrap()
+            && let Some(last) = page.tasks.last()
+        {
+            n_rows += 1;
+            after = last.timer_key();
+            read.extend(page.tasks);
+        }
+        read.sort_by_key(QueuedTimer::timer_key);
+        assert_eq!((read, n_rows), (timers.clone(), 3), "256 and 14 of the one, 29 of the other");
+
+        let done = |last: i64| Some(start..=TimerKey { fires_at: Timestamp(100), task_id: last });
+        owner.commit(|commit| commit.completed_timers = done(298)).await;
+        let of = |key: &ExecutionKey| executions.timer_rows(SHARD, key.namespace_id, start, 10);
+        let (of_one, of_other) = (of(&one).await.unwrap(), of(&other).await.unwrap());
+        assert_eq!((of_one.of_namespace, of_one.next), (vec![timers[298].timer_key()], None));
+        assert_eq!(of_other.of_namespace, []);
+        owner.commit(|commit| commit.completed_timers = done(299)).await;
+        assert_eq!(of(&one).await.unwrap().of_namespace, []);
     }
 }
 

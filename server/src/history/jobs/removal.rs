@@ -20,7 +20,7 @@ use crate::history::transact::TransactError;
 
 /// Runs that are being deleted at once.
 const AT_ONCE: usize = 32;
-/// Timers looked at, and deleted, at once.
+/// Rows of timers looked at, and deleted, at once.
 const TIMER_PAGE: usize = 256;
 /// A run is looked at again after this, should nobody have told that it is gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -125,16 +125,13 @@ impl Shard {
     async fn delete_timers(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
         let mut after = TimerKey { fires_at: Timestamp(i64::MIN), task_id: i64::MIN };
         loop {
-            let end = Timestamp(i64::MAX);
-            let page = self.stores.executions.read_timers(self.id, after, end, TIMER_PAGE).await?;
-            let of_namespace = page.tasks.iter().filter(|timer| timer.queued.key.namespace_id == namespace_id);
-            let timers: Vec<TimerKey> = of_namespace.map(|timer| timer.timer_key()).collect();
-            if !timers.is_empty() || !page.has_more {
-                self.leave(LeftNamespace { namespace_id, timers }).await?;
+            let rows = self.stores.executions.timer_rows(self.id, namespace_id, after, TIMER_PAGE).await?;
+            if !rows.of_namespace.is_empty() || rows.next.is_none() {
+                self.leave(LeftNamespace { namespace_id, timers: rows.of_namespace }).await?;
             }
-            match page.tasks.last() {
-                Some(last) if page.has_more => after = last.timer_key(),
-                Some(_) | None => return Ok(()),
+            match rows.next {
+                Some(next) => after = next,
+                None => return Ok(()),
             }
         }
     }

@@ -28,6 +28,7 @@ use self::timers::Timers;
 
 pub(crate) use self::pool::Pool;
 pub(crate) use self::runner::{run_timers, run_transfer};
+pub(crate) use self::timers::shared_moment;
 pub(crate) use self::visibility::{Removal, run_visibility};
 
 /// A checkpoint is added to a commit once this many tasks were done since the last one.

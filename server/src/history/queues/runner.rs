@@ -20,6 +20,8 @@ use crate::history::shard::Shard;
 
 /// Rows read at once. A row of the transfer queue holds the tasks of a whole commit.
 pub(super) const PAGE_ROWS: usize = 256;
+/// Rows of timers read at once. A row has one timer, or those of many runs.
+const TIMER_ROWS: usize = 128;
 /// Tries without success after which a task is worth a warning, and then at each doubling.
 const TRIES_WARN: u32 = 8;
 
@@ -132,7 +134,7 @@ async fn near_timers(
     let mut timers: Vec<QueuedTimer> = Vec::new();
     let mut after = wanted.from;
     loop {
-        let page = executions.read_timers(shard.id, after, wanted.before, PAGE_ROWS).await?;
+        let page = executions.read_timers(shard.id, after, wanted.before, TIMER_ROWS).await?;
         timers.extend(page.tasks);
         let (Some(first), Some(last), true) = (timers.first(), timers.last(), page.has_more) else { break };
         let (first, last) = (first.fires_at, last.timer_key());

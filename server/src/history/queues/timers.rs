@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use persistence::stores::executions::TimerKey;
-use workflow::Timestamp;
+use workflow::{TimerTask, Timestamp};
 
 /// Timers due within this span are kept in memory.
 const LOOK_AHEAD: Duration = Duration::from_secs(600);
+
+/// A timeout may come late by this part of what it waits for, but never by more than `LATE_MAX`.
+const LATE_PART: i64 = 64;
+const LATE_MAX: Duration = Duration::from_secs(1);
 
 /// Invariant: every timer below `horizon` that is not done is in `near` or `out`; whatever is only in the store lies at
 /// or above it.
@@ -157,6 +161,28 @@ impl<T> Timers<T> {
         self.horizon = farthest;
         self.beyond = Some(farthest);
     }
+}
+
+/// When a timer is to fire: timeouts of many runs fall on one moment, a little late, so that those of one commit share a row.
+pub(crate) fn shared_moment(fires_at: Timestamp, now: Timestamp, task: &TimerTask) -> Timestamp {
+    match task {
+        // What somebody waits for comes when it was asked for.
+        TimerTask::UserTimer { .. }
+        | TimerTask::ActivityRetry { .. }
+        | TimerTask::FirstWorkflowTask { .. }
+        | TimerTask::Schedule => return fires_at,
+        TimerTask::ActivityTimeout { .. }
+        | TimerTask::WorkflowTaskScheduleToStart { .. }
+        | TimerTask::WorkflowTaskStartToClose { .. }
+        | TimerTask::RunTimeout { .. }
+        | TimerTask::ExecutionTimeout { .. }
+        | TimerTask::Retention { .. } => {}
+    }
+    let late_max = (nanos(fires_at.since(now)) / LATE_PART).min(nanos(LATE_MAX));
+    // Powers of two: the moments of longer waits are among those of shorter ones.
+    let Some(exponent) = late_max.checked_ilog2() else { return fires_at };
+    let step = 1_i64 << exponent;
+    Timestamp(fires_at.0.checked_add(step - 1).map_or(fires_at.0, |end| end & !(step - 1)))
 }
 
 /// Comes before every timer of that moment.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use persistence::stores::executions::TimerKey;
-use workflow::Timestamp;
+use workflow::{EventId, TimerTask, Timestamp};
 
-use super::{Timers, Wanted};
+use super::{LATE_MAX, LATE_PART, Timers, Wanted, shared_moment};
 
 const START: Timestamp = Timestamp(1_000_000_000_000);
 
@@ -117,4 +117,40 @@ fn a_timer_that_is_being_fired_is_not_added_again() {
     timers.add(key(1, 1), 0);
     assert!(timers.due(at(1)).is_empty());
     timers.done(key(1, 1));
+}
+
+const TIMEOUT: TimerTask = TimerTask::RunTimeout { version: 0 };
+
+#[test]
+fn a_timeout_never_comes_early_and_only_a_little_late() {
+    for wait in [1, 63, 64, 65, 1_000_000, 999_999_999, 10_000_000_000, 86_400_000_000_000] {
+        for begun in (0..1000).map(|n| Timestamp(START.0 + n * 7_777_777)) {
+            let fires_at = begun + Duration::from_nanos(wait);
+            let late = shared_moment(fires_at, begun, &TIMEOUT).0 - fires_at.0;
+            let late_max = (wait as i64 / LATE_PART).min(LATE_MAX.as_nanos() as i64);
+            assert!((0..=late_max).contains(&late), "{late} ns after a wait of {wait}");
+        }
+    }
+    let never = Timestamp(i64::MAX);
+    assert_eq!(shared_moment(never, START, &TIMEOUT), never);
+    assert_eq!(shared_moment(START, at(1), &TIMEOUT), START, "what is over is due at once");
+}
+
+#[test]
+fn timeouts_of_the_same_length_fall_on_few_moments() {
+    let begun = (0..1000).map(|n| START + Duration::from_millis(n));
+    let moments = begun.map(|begun| shared_moment(begun + Duration::from_secs(10), begun, &TIMEOUT));
+    let n_moments = moments.collect::<std::collections::BTreeSet<_>>().len();
+    assert!(n_moments <= 9, "{n_moments} for those of a second");
+}
+
+#[test]
+fn what_a_user_waits_for_comes_on_time() {
+    let fires_at = Timestamp(at(1000).0 + 1);
+    let timer = TimerTask::UserTimer { started_event_id: EventId(5), version: 0 };
+    let retry = TimerTask::ActivityRetry { scheduled_event_id: EventId(5), attempt: 2, stamp: 0, version: 0 };
+    let first = TimerTask::FirstWorkflowTask { version: 0 };
+    for task in [timer, retry, first, TimerTask::Schedule] {
+        assert_eq!(shared_moment(fires_at, START, &task), fires_at, "{task:?}");
+    }
 }

@@ -1,0 +1,134 @@
+//! The timer queue: what fires later, by its moment. Timers of one commit, one namespace and one moment share a row.
+
+use std::collections::BTreeMap;
+
+use proto::everrow::record;
+use workflow::{NamespaceId, TimerTask, Timestamp};
+
+use super::{ExecutionStore, QueuePage, QueuedTask, keys, place_of};
+use crate::engine::{Batch, Row, Slice};
+use crate::error::StoreError;
+use crate::stores::rows::{self, Decoded};
+use crate::stores::shards::{self, ShardId};
+use crate::table::Value;
+
+/// Timers in one row: some 30 KiB, and with ids of the greatest length less than half a MiB.
+const ROW_TIMERS_MAX: usize = 256;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedTimer {
+    pub fires_at: Timestamp,
+    pub queued: QueuedTask<TimerTask>,
+}
+
+/// A timer's place in its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerKey {
+    pub fires_at: Timestamp,
+    pub task_id: i64,
+}
+
+/// Rows of the timer queue.
+#[derive(Debug)]
+pub struct TimerRows {
+    /// Those that a namespace has.
+    pub of_namespace: Vec<TimerKey>,
+    /// The last one that was looked at, if there may be more behind it.
+    pub next: Option<TimerKey>,
+}
+
+impl QueuedTimer {
+    #[must_use]
+    pub fn timer_key(&self) -> TimerKey {
+        TimerKey { fires_at: self.fires_at, task_id: self.queued.task_id }
+    }
+}
+
+impl ExecutionStore {
+    /// Timers that fire before a moment, from at most `limit_rows` rows behind this place; in the order of their rows, so that the last one
+    /// is the place of the last row.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn read_timers(
+        &self,
+        shard: ShardId,
+        after: TimerKey,
+        before: Timestamp,
+        limit_rows: usize,
+    ) -> Result<QueuePage<QueuedTimer>, StoreError> {
+        if after.fires_at >= before {
+            return Ok(QueuePage { tasks: Vec::new(), has_more: false });
+        }
+        let range = keys::timers_between(after, before);
+        let page = self.engine.read(Slice::new(shards::partition(shard), range, limit_rows)).await?;
+        let mut tasks = Vec::new();
+        for row in page.rows {
+            let place = format!("{shard}, timer queue at {:?}", row.key);
+            tasks.extend(decode_row(row).map_err(|bad| bad.at(place))?);
+        }
+        Ok(QueuePage { tasks, has_more: page.next.is_some() })
+    }
+
+    /// Which of the next rows, at most `limit_rows`, a namespace has.
+    ///
+    /// # Errors
+    /// `Corrupt` if a row does not decode.
+    pub async fn timer_rows(
+        &self,
+        shard: ShardId,
+        namespace_id: NamespaceId,
+        after: TimerKey,
+        limit_rows: usize,
+    ) -> Result<TimerRows, StoreError> {
+        let range = keys::timers_between(after, Timestamp(i64::MAX));
+        let page = self.engine.read(Slice::new(shards::partition(shard), range, limit_rows)).await?;
+        let mut rows = TimerRows { of_namespace: Vec::new(), next: None };
+        for row in page.rows {
+            let place = format!("{shard}, timer queue at {:?}", row.key);
+            let timers = decode_row(row).map_err(|bad| bad.at(place))?;
+            let last = timers.last().expect("a row has a timer");
+            if last.queued.key.namespace_id == namespace_id {
+                rows.of_namespace.push(last.timer_key());
+            }
+            rows.next = page.next.is_some().then(|| last.timer_key());
+        }
+        Ok(rows)
+    }
+}
+
+/// A namespace has rows of its own: whoever removes it need not look who else is in a row.
+pub(super) fn put_timers(batch: &mut Batch, timers: &[QueuedTimer]) {
+    let mut moments: BTreeMap<(Timestamp, NamespaceId), Vec<&QueuedTimer>> = BTreeMap::new();
+    for timer in timers {
+        moments.entry((timer.fires_at, timer.queued.key.namespace_id)).or_default().push(timer);
+    }
+    for mut together in moments.into_values() {
+        together.sort_by_key(|timer| timer.queued.task_id);
+        batch.puts.extend(together.chunks(ROW_TIMERS_MAX).map(encode_row));
+    }
+}
+
+/// Named by its last timer, like the rows of the other queues: a range delete up to the ack level then never drops a timer
+/// that is not done.
+fn encode_row(together: &[&QueuedTimer]) -> Row {
+    let (last, earlier) = together.split_last().expect("a row has a timer");
+    let encode = |timer: &QueuedTimer| rows::tasks::encode_timer_task(&timer.queued.key, &timer.queued.task);
+    let earlier = earlier.iter().map(|timer| record::TimerTask { task_id: timer.queued.task_id, ..encode(timer) });
+    let record = record::TimerTask { earlier: earlier.collect(), ..encode(last) };
+    Row { key: keys::timer(last.timer_key()), values: vec![Value::Bigint(0), rows::to_value(&record)] }
+}
+
+fn decode_row(row: Row) -> Decoded<Vec<QueuedTimer>> {
+    let (fires_at, last_task_id) = place_of(&row)?;
+    let (_, data) = rows::versioned(row.values)?;
+    let mut last: record::TimerTask = rows::from_value(data)?;
+    let earlier = std::mem::take(&mut last.earlier);
+    let last = record::TimerTask { task_id: last_task_id, ..last };
+    let decode = |timer: record::TimerTask| {
+        let task_id = timer.task_id;
+        let (key, task) = rows::tasks::decode_timer_task(timer)?;
+        Ok(QueuedTimer { fires_at: Timestamp(fires_at), queued: QueuedTask { task_id, key, task } })
+    };
+    earlier.into_iter().chain([last]).map(decode).collect()
+}
