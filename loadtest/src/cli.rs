@@ -29,6 +29,12 @@ struct Arguments {
     /// Closed loop: so many operations at once, the next when one ends.
     #[arg(long, default_value_t = 64, conflicts_with = "rate")]
     concurrency: usize,
+    /// Closed loop in steps: 64,128,64 is so many at once by turns, over again until the time is over.
+    #[arg(long, value_delimiter = ',', conflicts_with_all = ["rate", "concurrency", "count", "ramp"])]
+    steps: Vec<usize>,
+    /// How long each of the steps is.
+    #[arg(long, value_parser = parse_duration, default_value = "10s")]
+    step: Duration,
     /// Open loop: so many operations a second, and latency counts from the moment at which each was due.
     #[arg(long)]
     rate: Option<f64>,
@@ -121,7 +127,9 @@ impl Arguments {
             ensure!(n > 0, "--{name} 0 would do nothing");
         }
         ensure!(self.size != Some(0), "--size 0 would do nothing");
+        ensure!(!self.steps.contains(&0) && !self.step.is_zero(), "a step of nothing");
         let load = match self.rate {
+            None if !self.steps.is_empty() => Load::Stepped { steps: self.steps.clone(), each: self.step },
             None => Load::Closed { concurrency: self.concurrency },
             Some(rate) if rate.is_finite() && rate > 0.0 => Load::Open { rate, in_flight_max: self.in_flight_max },
             Some(rate) => bail!("--rate {rate} is no rate"),
@@ -130,6 +138,7 @@ impl Arguments {
             Some(count) => Extent::Count(count),
             None => Extent::Duration(self.duration.unwrap_or(DURATION_DEFAULT)),
         };
+        let pollers = self.pollers.unwrap_or_else(|| pollers_for(&load));
         Ok(Plan {
             address: self.address.clone(),
             scenario: self.scenario,
@@ -141,7 +150,7 @@ impl Arguments {
             place: Places {
                 namespaces: self.namespace_names(),
                 task_queues: self.task_queues,
-                pollers: self.pollers.unwrap_or_else(|| pollers_for(&load)),
+                pollers,
                 connections: self.connections,
             },
             payload_bytes: self.payload_bytes,
@@ -201,6 +210,13 @@ mod tests {
     }
 
     #[test]
+    fn steps_are_as_many_as_are_given() {
+        let plan = plan(&["--steps", "64,128", "--step", "7s"]).expect("a plan");
+        assert_eq!(plan.load, Load::Stepped { steps: vec![64, 128], each: Duration::from_secs(7) });
+        assert_eq!(plan.place.pollers, 64, "enough for the highest");
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for wrong in [
             &["--rate", "0"][..],
@@ -208,6 +224,9 @@ mod tests {
             &["--concurrency", "0"],
             &["--duration", "5"],
             &["--count", "1", "--duration", "1s"],
+            &["--steps", "1,2", "--count", "5"],
+            &["--steps", "1,0"],
+            &["--steps", "1,2", "--step", "0s"],
             &["dancing"],
         ] {
             assert!(plan(wrong).is_err(), "{wrong:?} was taken");

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::bench::SharedBench;
-use crate::pace::{self, Pace};
+use crate::pace::{self, Pace, Stairs};
 use crate::plan::{Extent, Load};
 use crate::record::Recorder;
 use crate::scenarios::Scenario;
@@ -26,30 +26,38 @@ pub(crate) struct Operations {
 /// A stretch of load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
-    pub(crate) load: Load,
     pub(crate) extent: Extent,
     pub(crate) ramp: std::time::Duration,
     pub(crate) began_at: Instant,
 }
 
 /// Returns when the last operation has ended.
-pub(crate) async fn run(operations: &Operations, stretch: Stretch) {
-    match stretch.load {
-        Load::Closed { concurrency } => closed(operations, stretch, concurrency).await,
+pub(crate) async fn run(operations: &Operations, load: &Load, stretch: Stretch) {
+    match load {
+        Load::Closed { concurrency } => closed(operations, stretch, Stairs::level(*concurrency)).await,
+        Load::Stepped { steps, each } => closed(operations, stretch, Stairs::new(steps, *each)).await,
         Load::Open { rate, in_flight_max } => {
-            open(operations, stretch, Pace { rate, ramp: stretch.ramp }, in_flight_max).await;
+            open(operations, stretch, Pace { rate: *rate, ramp: stretch.ramp }, *in_flight_max).await;
         }
     }
 }
 
-async fn closed(operations: &Operations, stretch: Stretch, concurrency: usize) {
+async fn closed(operations: &Operations, stretch: Stretch, stairs: Stairs) {
     let begun = Arc::new(AtomicU64::new(0));
     let mut loops = JoinSet::new();
-    for n in 0..concurrency {
-        let (operations, begun) = (operations.clone(), Arc::clone(&begun));
+    let highest = stairs.highest();
+    for n in 0..highest {
+        let (operations, begun, stairs) = (operations.clone(), Arc::clone(&begun), stairs.clone());
         loops.spawn(async move {
-            tokio::time::sleep_until(stretch.began_at + pace::joins_at(n, concurrency, stretch.ramp)).await;
-            while stretch.has_room_for(begun.fetch_add(1, Ordering::Relaxed), Instant::now()) {
+            tokio::time::sleep_until(stretch.began_at + pace::joins_at(n, highest, stretch.ramp)).await;
+            while let Some(turn) = stairs.turn(n, stretch.began_at.elapsed()) {
+                let turn = stretch.began_at + turn;
+                if !stretch.has_room_for(begun.fetch_add(1, Ordering::Relaxed), turn) {
+                    break;
+                }
+                if turn > Instant::now() {
+                    tokio::time::sleep_until(turn).await;
+                }
                 operations.one(Instant::now()).await;
             }
         });

@@ -1,5 +1,6 @@
 //! When operations are to begin. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A steady rate, after a ramp over which it grows from nothing.
@@ -18,6 +19,37 @@ impl Pace {
         let seconds =
             if n < n_in_ramp { (2.0 * ramp * n / self.rate).sqrt() } else { ramp + (n - n_in_ramp) / self.rate };
         Duration::from_secs_f64(seconds)
+    }
+}
+
+/// How many work side by side: a number for each stretch of time, over again after the last.
+#[derive(Debug, Clone)]
+pub(crate) struct Stairs {
+    steps: Arc<[usize]>,
+    each: Duration,
+}
+
+impl Stairs {
+    pub(crate) fn new(steps: &[usize], each: Duration) -> Self {
+        assert!(!steps.is_empty() && !each.is_zero(), "stairs have a step");
+        Self { steps: steps.into(), each }
+    }
+
+    /// Always as many.
+    pub(crate) fn level(at_once: usize) -> Self {
+        Self::new(&[at_once], Duration::MAX)
+    }
+
+    pub(crate) fn highest(&self) -> usize {
+        self.steps.iter().copied().max().unwrap_or(0)
+    }
+
+    /// When the `n`-th of them may begin next, if it is free by this time: at once, or at the next step that has a place for it.
+    pub(crate) fn turn(&self, n: usize, free_at: Duration) -> Option<Duration> {
+        let step = u32::try_from(free_at.as_nanos() / self.each.as_nanos()).ok()?;
+        let has_place = |step: &u32| n < self.steps[*step as usize % self.steps.len()];
+        let next = (step..).take(self.steps.len()).find(has_place)?;
+        Some(free_at.max(self.each * next))
     }
 }
 
@@ -50,6 +82,15 @@ mod tests {
         check(4, 50, 2000);
         check(4, 200, 4000);
         check(4, 300, 5000);
+    }
+
+    #[test]
+    fn on_stairs_whoever_has_no_place_waits_for_a_step_that_has_one() {
+        let stairs = Stairs::new(&[2, 4, 3], Duration::from_secs(10));
+        let turn = |n, free_at| stairs.turn(n, Duration::from_secs(free_at)).map(|turn| turn.as_secs());
+        assert_eq!([turn(1, 5), turn(2, 5), turn(3, 15), turn(3, 25)], [Some(5), Some(10), Some(15), Some(40)]);
+        assert_eq!(turn(4, 0), None, "no step has a place for it");
+        assert_eq!(Stairs::level(2).turn(1, Duration::from_secs(99)), Some(Duration::from_secs(99)));
     }
 
     #[test]

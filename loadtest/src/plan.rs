@@ -46,11 +46,13 @@ pub enum ScenarioName {
 }
 
 /// How operations begin.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
     /// So many at once; the next begins when one ends.
     Closed { concurrency: usize },
+    /// The same, but first so many, then so many, and so on; over again after the last.
+    Stepped { steps: Vec<usize>, each: Duration },
     /// So many a second, whatever becomes of them. Latency counts from the moment at which one was to begin.
     Open { rate: f64, in_flight_max: usize },
 }
@@ -97,6 +99,7 @@ impl Load {
     pub fn at_once(&self) -> usize {
         match self {
             Self::Closed { concurrency } => *concurrency,
+            Self::Stepped { steps, .. } => steps.iter().copied().max().unwrap_or(0),
             Self::Open { in_flight_max, .. } => *in_flight_max,
         }
     }

@@ -91,7 +91,7 @@ async fn warm_up(operations: &Operations) {
     let load = Load::Closed { concurrency };
     let began_at = operations.recorder.restart();
     let extent = Extent::Count(plan.warm_up);
-    load::run(operations, Stretch { load, extent, ramp: std::time::Duration::ZERO, began_at }).await;
+    load::run(operations, &load, Stretch { extent, ramp: std::time::Duration::ZERO, began_at }).await;
 }
 
 /// The part that is measured; how much processor time it took here.
@@ -100,7 +100,7 @@ async fn drive(operations: &Operations) -> Option<std::time::Duration> {
     let cpu_before = crate::cpu::of_this_process();
     let began_at = operations.recorder.restart();
     let view = View::start(plan, Arc::clone(&operations.recorder), began_at);
-    load::run(operations, Stretch { load: plan.load, extent: plan.extent, ramp: plan.ramp, began_at }).await;
+    load::run(operations, &plan.load, Stretch { extent: plan.extent, ramp: plan.ramp, began_at }).await;
     view.end().await;
     Some(crate::cpu::of_this_process()?.saturating_sub(cpu_before?))
 }

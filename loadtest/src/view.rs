@@ -52,6 +52,7 @@ impl View {
 pub(crate) fn load_text(load: &Load) -> String {
     match load {
         Load::Closed { concurrency } => format!("{concurrency} at once"),
+        Load::Stepped { steps, each } => format!("{steps:?} at once, {} s each", each.as_secs_f64()),
         Load::Open { rate, .. } => format!("{rate} a second"),
     }
 }

@@ -194,15 +194,19 @@ impl<'a> Bench<'a> {
     }
 
     fn drive(&self, server: &servers::Running, scenario: &str, extent: Extent, at_once: usize) -> Result<Value> {
+        let mut load = vec!["--concurrency".to_owned(), at_once.to_string()];
+        load.extend(["--pollers".to_owned(), (at_once / 2).max(8).to_string()]);
+        load.extend(match extent {
+            Extent::Count(count) => ["--count".to_owned(), count.to_string()],
+            Extent::Duration(duration) => ["--duration".to_owned(), format!("{}s", duration.as_secs())],
+        });
+        self.drive_with(server, scenario, &load)
+    }
+
+    fn drive_with(&self, server: &servers::Running, scenario: &str, load: &[String]) -> Result<Value> {
         let json = self.folder.join("figures.json");
         let mut driver = Command::new(&self.driver);
-        driver.args([scenario, "--histories", "0", "--address", &server.address()]);
-        match extent {
-            Extent::Count(count) => driver.args(["--count", &count.to_string()]),
-            Extent::Duration(duration) => driver.args(["--duration", &format!("{}s", duration.as_secs())]),
-        };
-        driver.args(["--concurrency", &at_once.to_string()]);
-        driver.args(["--pollers", &(at_once / 2).max(8).to_string()]);
+        driver.args([scenario, "--histories", "0", "--address", &server.address()]).args(load);
         let output = driver.arg("--json").arg(&json).stdin(Stdio::null()).output().context("cannot run the driver")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{scenario} failed: {said}");

@@ -1,9 +1,12 @@
 //! `cargo xtask scale`: this server alone, with more and more workflows at once, and with many that wait for a timer.
 //!
-//! A machine's speed may differ by a third from one minute to the next, and at the top of the ladder all processors are busy, so
-//! that a doubling gains little. So there are many short rounds, up and down the ladder in turns, and what is told of a
-//! doubling is the median of the ratios of two steps that stood side by side, with the interval in which it lies.
+//! What a workflow costs is read from the meters, step by step up and down the ladder. Whether a doubling gains or loses is another matter: the
+//! store's flushes, compactions and collections come in bursts of seconds that take a third of the machine, and at the
+//! top of the ladder, with all processors busy, a doubling gains less than that. So the upper steps change every few seconds, under
+//! a load that does not stop between them, many times up and down, and what is told of a doubling is the median of the ratios of two
+//! steps in the same climb, with the interval in which it lies.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -14,12 +17,19 @@ use super::table::{self, Results};
 use super::{Bench, Extent, Options, figure, meters, record};
 
 const LADDER: [usize; 7] = [16, 32, 64, 128, 256, 512, 1000];
-/// The least with which an interval leaves out two rounds at each end.
-const ROUNDS: usize = 12;
-/// Of a step.
+const LADDER_ROUNDS: usize = 4;
+/// Of a step of the ladder.
 const DURATION: Duration = Duration::from_secs(14);
-/// At the start of a step all workflows begin together; after two of the longest latencies they are everywhere.
+/// At the start of a step of the ladder all workflows begin together; after two of the longest latencies they are everywhere.
 const MIXING: Duration = Duration::from_secs(4);
+
+/// Up and down.
+const STAIRS: [usize; 8] = [64, 128, 256, 512, 1000, 512, 256, 128];
+/// How often.
+const CLIMBS: usize = 30;
+/// Of a step of the stairs, in whole seconds, and how many of them it takes until those of the step before have ended.
+const STEP_SECONDS: usize = 7;
+const STEP_MIXING_SECONDS: usize = 3;
 /// Workflows before the first step: a Cassandra that was just started compiles its own code for a minute of load, and takes up to
 /// a third of its processor time for that.
 const WARM_UP: usize = 30_000;
@@ -45,19 +55,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn measure(bench: &Bench<'_>, home: Home) -> Result<String> {
     let server = bench.start(home, Side::Ours)?;
-    let ladder = climb(bench, home, &server)?;
+    bench.drive(&server, "one-activity", Extent::Count(WARM_UP), WARM_UP_AT_ONCE)?;
+    let ladder = ladder(bench, home, &server)?;
+    let stairs = stairs(bench, &server)?;
     server.stop()?;
     // Anew: what the ladder left in memory would hide what open runs take.
     let server = bench.start(home, Side::Ours)?;
     let open = open_runs(bench, home, &server)?;
     server.stop()?;
-    Ok(format!("{ladder}\n{open}"))
+    Ok(format!("{ladder}\n{stairs}\n{open}"))
 }
 
-fn climb(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
-    bench.drive(server, "one-activity", Extent::Count(WARM_UP), WARM_UP_AT_ONCE)?;
+fn ladder(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
     let mut results = Results::default();
-    for round in 0..bench.options.rounds.unwrap_or(ROUNDS) {
+    for round in 0..LADDER_ROUNDS {
         let mut steps = LADDER;
         if round % 2 == 1 {
             steps.reverse();
@@ -76,19 +87,58 @@ fn climb(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
     Ok(table::of_ours(&results, &LADDER.map(|at_once| at_once.to_string())))
 }
 
-/// What ended in a second while the load was whole: neither as it began nor as it ran out.
-fn steady_rate(figures: &Value) -> Result<f64> {
-    let timeline = figures.pointer("/timeline").and_then(Value::as_array).context("the figures lack a timeline")?;
-    let mut rates = Vec::new();
-    for second in timeline {
-        let at = figure(second, "/at_s")?;
-        if at >= MIXING.as_secs_f64() && at + 1.0 <= DURATION.as_secs_f64() {
-            rates.push(figure(second, "/operations_per_s")?);
+fn stairs(bench: &Bench<'_>, server: &Running) -> Result<String> {
+    let steps = STAIRS.map(|at_once| at_once.to_string()).join(",");
+    let n_seconds = STAIRS.len() * STEP_SECONDS;
+    let load = ["--steps", &steps, "--step", &format!("{STEP_SECONDS}s"), "--duration", &format!("{n_seconds}s")];
+    let load = load.map(str::to_owned);
+    let mut results = Results::default();
+    for climb in 0..bench.options.rounds.unwrap_or(CLIMBS) {
+        let rates = rates(&bench.drive_with(server, "one-activity", &load)?)?;
+        ensure!(rates.len() >= n_seconds, "only {} seconds were measured, of {n_seconds}", rates.len());
+        let rates = of_climb(&rates[..n_seconds]);
+        eprintln!("==> climb {}: {rates:.0?}", climb + 1);
+        for (at_once, rate) in rates {
+            results.add(&at_once.to_string(), Side::Ours, table::THROUGHPUT, rate);
         }
     }
-    let seconds = (DURATION - MIXING).as_secs();
-    ensure!(rates.len() as u64 == seconds, "{} seconds were measured, not {seconds}", rates.len());
-    Ok(rates.iter().sum::<f64>() / rates.len() as f64)
+    let mut steps = STAIRS.to_vec();
+    steps.sort_unstable();
+    steps.dedup();
+    let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+    Ok(table::steps_of_ours(&results, &steps))
+}
+
+/// The rate of each step of the stairs in one climb, the mean of going up and down.
+fn of_climb(rates: &[f64]) -> BTreeMap<usize, f64> {
+    let mut seconds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (at_once, step) in STAIRS.iter().zip(rates.chunks(STEP_SECONDS)) {
+        seconds.entry(*at_once).or_default().extend(&step[STEP_MIXING_SECONDS..]);
+    }
+    seconds.into_iter().map(|(at_once, rates)| (at_once, mean(&rates))).collect()
+}
+
+/// What ended in a second while the load was whole: neither as it began nor as it ran out.
+fn steady_rate(figures: &Value) -> Result<f64> {
+    let (first, end) = (MIXING.as_secs() as usize, DURATION.as_secs() as usize);
+    let rates = rates(figures)?;
+    let steady = rates.get(first..end).with_context(|| format!("only {} seconds were measured", rates.len()))?;
+    Ok(mean(steady))
+}
+
+/// What ended in each second.
+fn rates(figures: &Value) -> Result<Vec<f64>> {
+    let timeline = figures.pointer("/timeline").and_then(Value::as_array).context("the figures lack a timeline")?;
+    let mut rates = Vec::new();
+    for (n, second) in timeline.iter().enumerate() {
+        ensure!(figure(second, "/at_s")? == n as f64, "a timeline that is not of seconds");
+        rates.push(figure(second, "/operations_per_s")?);
+    }
+    Ok(rates)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// What an open run costs that has nothing to do but wait, in memory and in statements.
@@ -131,5 +181,18 @@ mod tests {
         let told = steady_rate(&json!({ "timeline": seconds })).expect("a rate");
         assert_eq!(told, 108.5);
         assert!(steady_rate(&json!({ "timeline": seconds[..10] })).is_err(), "a step that broke off");
+    }
+
+    #[test]
+    fn a_step_of_the_stairs_counts_once_those_before_it_have_ended() {
+        // On the way down everything is faster by 10.
+        let second = |n: usize| {
+            let (step, at) = (n / STEP_SECONDS, n % STEP_SECONDS);
+            let way_down = if step > 4 { 10.0 } else { 0.0 };
+            if at < 3 { 0.0 } else { STAIRS[step] as f64 + way_down }
+        };
+        let rates: Vec<f64> = (0..STAIRS.len() * STEP_SECONDS).map(second).collect();
+        let expected = [(64, 64.0), (128, 133.0), (256, 261.0), (512, 517.0), (1000, 1000.0)];
+        assert_eq!(of_climb(&rates), BTreeMap::from(expected));
     }
 }

@@ -86,6 +86,13 @@ pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
         let medians = scenarios.iter().map(|scenario| told(results.median(scenario, name, Side::Ours)));
         let _ = writeln!(text, "| {name} | {} |", medians.collect::<Vec<_>>().join(" | "));
     }
+    text
+}
+
+/// Of one server alone: how the throughput of each step is to that of the step before.
+pub(super) fn steps_of_ours(results: &Results, scenarios: &[String]) -> String {
+    let mut text = of_ours(results, scenarios);
+    let told = |value: Option<f64>| value.map_or("–".to_owned(), figure);
     let ratios: Vec<Vec<f64>> =
         scenarios.windows(2).filter_map(|step| results.ratios(&step[1], &step[0], THROUGHPUT)).collect();
     let _ = writeln!(text, "| to the step before | – | {} |", each(&ratios, |ratios| told(median(ratios.to_vec()))));
