@@ -33,7 +33,7 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["rate", "concurrency", "count", "ramp"])]
     steps: Vec<usize>,
     /// How long each of the steps is.
-    #[arg(long, value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_parser = parse_duration, default_value = "10s", requires = "steps")]
     step: Duration,
     /// Open loop: so many operations a second, and latency counts from the moment at which each was due.
     #[arg(long)]

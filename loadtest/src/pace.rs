@@ -49,7 +49,11 @@ impl Stairs {
         let step = u32::try_from(free_at.as_nanos() / self.each.as_nanos()).ok()?;
         let has_place = |step: &u32| n < self.steps[*step as usize % self.steps.len()];
         let next = (step..).take(self.steps.len()).find(has_place)?;
-        Some(free_at.max(self.each * next))
+        if next == step {
+            return Some(free_at);
+        }
+        // Not all at one moment: they would come and go in waves.
+        Some(self.each * next + joins_at(n, self.highest(), self.each / 4))
     }
 }
 
@@ -88,7 +92,7 @@ mod tests {
     fn on_stairs_whoever_has_no_place_waits_for_a_step_that_has_one() {
         let stairs = Stairs::new(&[2, 4, 3], Duration::from_secs(10));
         let turn = |n, free_at| stairs.turn(n, Duration::from_secs(free_at)).map(|turn| turn.as_secs());
-        assert_eq!([turn(1, 5), turn(2, 5), turn(3, 15), turn(3, 25)], [Some(5), Some(10), Some(15), Some(40)]);
+        assert_eq!([turn(1, 5), turn(2, 5), turn(3, 15), turn(3, 25)], [Some(5), Some(11), Some(15), Some(41)]);
         assert_eq!(turn(4, 0), None, "no step has a place for it");
         assert_eq!(Stairs::level(2).turn(1, Duration::from_secs(99)), Some(Duration::from_secs(99)));
     }

@@ -88,7 +88,7 @@ pub(crate) fn delete(draft: &mut Draft) -> Outcome {
     Outcome::Changed(Reply::Done)
 }
 
-/// Runs that close together are not deleted all at once.
+/// Runs that close within some time are deleted within so much more.
 const RETENTION_SPREAD: Duration = Duration::from_secs(30 * 60);
 
 fn record_terminated(draft: &mut Draft, request: Terminate) {
@@ -130,8 +130,9 @@ pub(crate) fn check_sender(state: &ExecutionState, sender: Option<&Sender>) -> R
 /// Runs that closed in one second go together, those of the next second at quite another time. So the timers of many runs
 /// share a row, and a crowd that closed within a minute does not go within one.
 fn retention_spread(closed_at: Timestamp) -> Duration {
-    /// Has no divisor in common with the spread, so that all its seconds are used.
-    const STRIDE: u64 = 1103;
+    /// One more than this has no divisor in common with the spread: a second comes by itself and its spread, and no two come to
+    /// the same.
+    const STRIDE: u64 = 1102;
     let second = closed_at.since(Timestamp(0)).as_secs();
     Duration::from_secs(second * STRIDE % RETENTION_SPREAD.as_secs())
 }
@@ -361,4 +362,21 @@ pub(crate) fn apply_closed(state: &mut ExecutionState, event: &HistoryEvent, sta
     state.workflow_task = WorkflowTask::None;
     state.workflow_task_attempt = 1;
     state.unrecorded.sticky = None;
+}
+
+#[cfg(test)]
+mod tests {
+    //! When runs go that closed one after the other.
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn runs_of_two_seconds_never_go_in_the_same_one() {
+        const N_SECONDS: u64 = 2 * 3600;
+        let closed_at = |second: u64| Timestamp(0) + Duration::from_secs(1_794_940_000 + second);
+        let goes_at = |second: u64| closed_at(second) + retention_spread(closed_at(second));
+        assert_eq!((0..N_SECONDS).map(goes_at).collect::<BTreeSet<_>>().len() as u64, N_SECONDS);
+    }
 }

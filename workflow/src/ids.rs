@@ -28,7 +28,7 @@ pub struct ExecutionKey {
 }
 
 impl std::hash::Hash for ExecutionKey {
-    /// A run's id tells it from nearly all others; to hash the rest is time for nothing.
+    /// A run's id tells it from all others, unless a client asks for runs that do not exist; to hash the rest is time for nothing.
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.run_id.hash(state);
     }

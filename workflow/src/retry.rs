@@ -183,6 +183,6 @@ pub(crate) fn workflow_task_delay(attempt: i32, interval_max: Duration, run_id: 
 }
 
 /// A part of a span, always the same for a run: nothing here draws random numbers.
-pub(crate) fn spread(span: Duration, run_id: RunId) -> Duration {
+fn spread(span: Duration, run_id: RunId) -> Duration {
     span.mul_f64((run_id.0.as_u128() % 1000) as f64 / 1000.0)
 }

@@ -215,7 +215,7 @@ pub(crate) fn time_out_started(draft: &mut Draft, scheduled_event_id: EventId, a
         draft.timer(expires_at, TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version });
         return Outcome::Changed(Reply::Done);
     }
-    // The run's own time was up before: its timer is due, too, and ends the run with the task in flight, whichever is done first.
+    // The run's own time was up before: its timer is due, too, or nearly so, and ends the run with the task in flight, whichever is done first.
     if draft.state.started.run_expires_at.is_some_and(|run_expires_at| run_expires_at <= expires_at) {
         return Outcome::Unchanged(Reply::Done);
     }

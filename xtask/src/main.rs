@@ -21,7 +21,7 @@ usage: cargo xtask <command>
           [--binaries FOLDER]
         the stress driver against this server and the official one, in turns, on one Cassandra and then in their
         single-machine modes; prints a table of ratios
-  scale [--rounds 30] [--on cassandra|one-machine]… [--open-runs 100000] [--binaries FOLDER]
+  scale [--rounds 20] [--on cassandra|one-machine]… [--open-runs 100000] [--binaries FOLDER]
         this server alone: its throughput with more and more workflows at once, and what runs cost that only wait
   tidy  the style rules that the compiler does not know
   ci    formatting, clippy, tests, tidy: all that must be green";

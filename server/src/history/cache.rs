@@ -139,8 +139,8 @@ pub(crate) struct HotExecutions {
 }
 
 /// A slot is out of date by no more than this part of what the cache holds: its order is not exact, but to tell it of every
-/// use costs more than the use. The part must be larger than what all runs under way take together, or each of them is told
-/// of again and again, and a run costs the more the more there are.
+/// use costs more than the use. While the part is larger than what all runs under way take together (2000 of them, of the usual size
+/// in the usual cache), each is told of once; beyond that, again and again.
 const UNTOLD_PART: u64 = 4;
 
 impl HotExecutions {

@@ -52,8 +52,8 @@ pub(super) fn bind(address: SocketAddr) -> Result<(TcpIncoming, SocketAddr), Sta
 
 type Workflows = Guarded<WorkflowServiceServer<Frontend>>;
 
-/// All services. Nearly all calls are for one of them: it is called without a look at the routes, which costs as much as some
-/// of our answers.
+/// All services. Nearly all calls are for one of them: it is called without a look at the routes, which costs as much as
+/// some of our answers.
 #[derive(Clone)]
 pub(super) struct PublicApi {
     workflows: Workflows,
@@ -119,12 +119,12 @@ pub(super) async fn serve_grpc(
 
 /// The same services, for JSON over HTTP/1 and HTTP/2.
 pub(super) async fn serve_http(
-    api: PublicApi,
+    PublicApi { all, .. }: PublicApi,
     incoming: TcpIncoming,
     stop: watch::Receiver<bool>,
 ) -> Result<(), String> {
     let server = server().accept_http1(true);
-    let served = server.serve_with_incoming_shutdown(Gateway::new(api.all), incoming, stopped(stop)).await;
+    let served = server.serve_with_incoming_shutdown(Gateway::new(all), incoming, stopped(stop)).await;
     served.map_err(|error| error.to_string())
 }
 

@@ -1,10 +1,10 @@
 //! `cargo xtask scale`: this server alone, with more and more workflows at once, and with many that wait for a timer.
 //!
-//! What a workflow costs is read from the meters, step by step up and down the ladder. Whether a doubling gains or loses is another matter: the
-//! store's flushes, compactions and collections come in bursts of seconds that take a third of the machine, and at the
-//! top of the ladder, with all processors busy, a doubling gains less than that. So the upper steps change every few seconds, under
-//! a load that does not stop between them, many times up and down, and what is told of a doubling is the median of the ratios of two
-//! steps in the same climb, with the interval in which it lies.
+//! What a workflow costs is read from the meters, step by step up and down the ladder. Whether a doubling gains or loses is
+//! another matter: the store's flushes, compactions and collections come in bursts of seconds that take a third of the
+//! machine, and at the top of the ladder, with all processors busy, a doubling gains less than that. So the upper steps change
+//! every few seconds under one load, down and up, many times over; what is told of a doubling is the median of the ratios
+//! of two steps in the same climb, with the interval in which it lies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,16 +20,18 @@ const LADDER: [usize; 7] = [16, 32, 64, 128, 256, 512, 1000];
 const LADDER_ROUNDS: usize = 4;
 /// Of a step of the ladder.
 const DURATION: Duration = Duration::from_secs(14);
-/// At the start of a step of the ladder all workflows begin together; after two of the longest latencies they are everywhere.
+/// At the start of a step of the ladder all workflows begin together; after two of the longest latencies they are
+/// everywhere.
 const MIXING: Duration = Duration::from_secs(4);
 
-/// Up and down.
-const STAIRS: [usize; 8] = [64, 128, 256, 512, 1000, 512, 256, 128];
+/// Down and up, so that whatever becomes slower or faster meanwhile does the same to all. The first step only leads in.
+const STAIRS: [usize; 10] = [1000, 1000, 512, 256, 128, 64, 128, 256, 512, 1000];
 /// How often.
-const CLIMBS: usize = 30;
-/// Of a step of the stairs, in whole seconds, and how many of them it takes until those of the step before have ended.
-const STEP_SECONDS: usize = 7;
-const STEP_MIXING_SECONDS: usize = 3;
+const CLIMBS: usize = 20;
+/// Of a step of the stairs.
+const STEP_SECONDS: usize = 8;
+/// At the start of a step newcomers join, over a quarter of it, or those of the step before end.
+const STEP_MIXING_SECONDS: usize = 4;
 /// Workflows before the first step: a Cassandra that was just started compiles its own code for a minute of load, and takes up to
 /// a third of its processor time for that.
 const WARM_UP: usize = 30_000;
@@ -109,10 +111,10 @@ fn stairs(bench: &Bench<'_>, server: &Running) -> Result<String> {
     Ok(table::steps_of_ours(&results, &steps))
 }
 
-/// The rate of each step of the stairs in one climb, the mean of going up and down.
+/// The rate of each step of the stairs in one climb, the mean of going down and up.
 fn of_climb(rates: &[f64]) -> BTreeMap<usize, f64> {
     let mut seconds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for (at_once, step) in STAIRS.iter().zip(rates.chunks(STEP_SECONDS)) {
+    for (at_once, step) in STAIRS.iter().zip(rates.chunks(STEP_SECONDS)).skip(1) {
         seconds.entry(*at_once).or_default().extend(&step[STEP_MIXING_SECONDS..]);
     }
     seconds.into_iter().map(|(at_once, rates)| (at_once, mean(&rates))).collect()
@@ -185,14 +187,13 @@ mod tests {
 
     #[test]
     fn a_step_of_the_stairs_counts_once_those_before_it_have_ended() {
-        // On the way down everything is faster by 10.
+        // It all becomes faster with time.
         let second = |n: usize| {
             let (step, at) = (n / STEP_SECONDS, n % STEP_SECONDS);
-            let way_down = if step > 4 { 10.0 } else { 0.0 };
-            if at < 3 { 0.0 } else { STAIRS[step] as f64 + way_down }
+            if at < 4 { 0.0 } else { STAIRS[step] as f64 + 10.0 * step as f64 }
         };
         let rates: Vec<f64> = (0..STAIRS.len() * STEP_SECONDS).map(second).collect();
-        let expected = [(64, 64.0), (128, 133.0), (256, 261.0), (512, 517.0), (1000, 1000.0)];
+        let expected = [(64, 114.0), (128, 178.0), (256, 306.0), (512, 562.0), (1000, 1050.0)];
         assert_eq!(of_climb(&rates), BTreeMap::from(expected));
     }
 }

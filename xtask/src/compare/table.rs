@@ -81,9 +81,8 @@ pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
             measures.push(name);
         }
     }
-    let told = |value: Option<f64>| value.map_or("–".to_owned(), figure);
     for name in measures {
-        let medians = scenarios.iter().map(|scenario| told(results.median(scenario, name, Side::Ours)));
+        let medians = scenarios.iter().map(|scenario| told_or_not(results.median(scenario, name, Side::Ours)));
         let _ = writeln!(text, "| {name} | {} |", medians.collect::<Vec<_>>().join(" | "));
     }
     text
@@ -92,13 +91,17 @@ pub(super) fn of_ours(results: &Results, scenarios: &[String]) -> String {
 /// Of one server alone: how the throughput of each step is to that of the step before.
 pub(super) fn steps_of_ours(results: &Results, scenarios: &[String]) -> String {
     let mut text = of_ours(results, scenarios);
-    let told = |value: Option<f64>| value.map_or("–".to_owned(), figure);
     let ratios: Vec<Vec<f64>> =
         scenarios.windows(2).filter_map(|step| results.ratios(&step[1], &step[0], THROUGHPUT)).collect();
-    let _ = writeln!(text, "| to the step before | – | {} |", each(&ratios, |ratios| told(median(ratios.to_vec()))));
+    let _ =
+        writeln!(text, "| to the step before | – | {} |", each(&ratios, |ratios| told_or_not(median(ratios.to_vec()))));
     let _ = writeln!(text, "| the same, 95 % interval | – | {} |", each(&ratios, between));
     let _ = writeln!(text, "| lower than the step before | – | {} |", each(&ratios, is_lower));
     text
+}
+
+fn told_or_not(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), figure)
 }
 
 fn each(ratios: &[Vec<f64>], tell: impl Fn(&[f64]) -> String) -> String {

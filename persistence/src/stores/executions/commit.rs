@@ -3,7 +3,7 @@
 //! A batch may name a row only once. So the writes of one run are merged here, the later one winning, and the tasks
 //! of one queue share a row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub struct ShardCommit {
     /// Namespaces that have no runs in the shard any more, and will have none.
     pub left_namespaces: Vec<NamespaceId>,
     pub timers: Vec<QueuedTimer>,
-    /// Rows of the timer queue that a namespace left, which is no more.
+    /// Rows of timers that removed namespaces left behind; the same one may be named several times.
     pub left_timers: Vec<TimerKey>,
     /// A checkpoint.
     pub shard_record: Option<ShardRecord>,
@@ -176,7 +176,8 @@ impl ShardCommit {
         let uncounted = self.left_namespaces.iter().filter(|left| !is_counted(left));
         batch.deletes.extend(uncounted.map(|left| keys::counts(*left)));
         put_timers(&mut batch, &self.timers);
-        batch.deletes.extend(self.left_timers.iter().copied().map(keys::timer));
+        let left_timers: BTreeSet<TimerKey> = self.left_timers.iter().copied().collect();
+        batch.deletes.extend(left_timers.into_iter().map(keys::timer));
         let completed = [
             (RowKind::TransferQueue, &self.completed_transfer),
             (RowKind::VisibilityQueue, &self.completed_visibility),

@@ -8,7 +8,7 @@ use workflow::{NamespaceId, TimerTask, Timestamp};
 use super::{ExecutionStore, QueuePage, QueuedTask, keys, place_of};
 use crate::engine::{Batch, Row, Slice};
 use crate::error::StoreError;
-use crate::stores::rows::{self, Decoded};
+use crate::stores::rows::{self, Decoded, Malformed};
 use crate::stores::shards::{self, ShardId};
 use crate::table::Value;
 
@@ -45,8 +45,8 @@ impl QueuedTimer {
 }
 
 impl ExecutionStore {
-    /// Timers that fire before a moment, from at most `limit_rows` rows behind this place; in the order of their rows, so that the last one
-    /// is the place of the last row.
+    /// Timers that fire before a moment, from at most `limit_rows` rows behind this place; in the order of their rows, so
+    /// that the last one is the place of the last row.
     ///
     /// # Errors
     /// `Corrupt` if a row does not decode.
@@ -112,23 +112,36 @@ pub(super) fn put_timers(batch: &mut Batch, timers: &[QueuedTimer]) {
 /// Named by its last timer, like the rows of the other queues: a range delete up to the ack level then never drops a timer
 /// that is not done.
 fn encode_row(together: &[&QueuedTimer]) -> Row {
-    let (last, earlier) = together.split_last().expect("a row has a timer");
+    let last = together.last().expect("a row has a timer");
     let encode = |timer: &QueuedTimer| rows::tasks::encode_timer_task(&timer.queued.key, &timer.queued.task);
-    let earlier = earlier.iter().map(|timer| record::TimerTask { task_id: timer.queued.task_id, ..encode(timer) });
-    let record = record::TimerTask { earlier: earlier.collect(), ..encode(last) };
+    let record = if together.len() == 1 {
+        encode(last)
+    } else {
+        let one = |timer: &&QueuedTimer| record::TimerTask { task_id: timer.queued.task_id, ..encode(timer) };
+        record::TimerTask { together: together.iter().map(one).collect(), ..Default::default() }
+    };
     Row { key: keys::timer(last.timer_key()), values: vec![Value::Bigint(0), rows::to_value(&record)] }
 }
 
 fn decode_row(row: Row) -> Decoded<Vec<QueuedTimer>> {
     let (fires_at, last_task_id) = place_of(&row)?;
     let (_, data) = rows::versioned(row.values)?;
-    let mut last: record::TimerTask = rows::from_value(data)?;
-    let earlier = std::mem::take(&mut last.earlier);
-    let last = record::TimerTask { task_id: last_task_id, ..last };
+    let record: record::TimerTask = rows::from_value(data)?;
+    let records = match record.together.is_empty() {
+        true => vec![record::TimerTask { task_id: last_task_id, ..record }],
+        false => record.together,
+    };
     let decode = |timer: record::TimerTask| {
         let task_id = timer.task_id;
         let (key, task) = rows::tasks::decode_timer_task(timer)?;
         Ok(QueuedTimer { fires_at: Timestamp(fires_at), queued: QueuedTask { task_id, key, task } })
     };
-    earlier.into_iter().chain([last]).map(decode).collect()
+    let timers = records.into_iter().map(decode).collect::<Decoded<Vec<_>>>()?;
+    let is_sorted = timers.is_sorted_by_key(|timer| timer.queued.task_id);
+    let is_named = timers.last().is_some_and(|last| last.queued.task_id == last_task_id);
+    let namespace_id = |timer: &QueuedTimer| timer.queued.key.namespace_id;
+    if !is_sorted || !is_named || timers.iter().any(|timer| namespace_id(timer) != namespace_id(&timers[0])) {
+        return Err(Malformed::new("timers that do not belong together"));
+    }
+    Ok(timers)
 }

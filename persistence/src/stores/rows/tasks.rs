@@ -166,7 +166,7 @@ pub(crate) fn encode_timer_task(key: &ExecutionKey, task: &TimerTask) -> record:
         version,
         stamp: stamp_of_activity,
         task_id: 0,
-        earlier: Vec::new(),
+        together: Vec::new(),
     }
 }
 

@@ -447,7 +447,7 @@ async fn timers_are_read_in_the_order_in_which_they_fire() {
         owner
             .commit(|commit| {
                 commit.completed_timers = Some(first..=third);
-                commit.left_timers.push(expected[5].timer_key());
+                commit.left_timers.extend([expected[5].timer_key(); 2]);
             })
             .await;
         let rest = executions.read_timers(SHARD, start, Timestamp(i64::MAX), 100).await.unwrap();
@@ -492,6 +492,22 @@ async fn timers_of_one_moment_share_rows_that_go_when_the_last_of_them_is_done()
         owner.commit(|commit| commit.completed_timers = done(299)).await;
         assert_eq!(of(&one).await.unwrap().of_namespace, []);
     }
+}
+
+#[tokio::test]
+async fn a_row_of_timers_under_another_name_is_corrupt() {
+    let (model, stores) = on_model();
+    let mut owner = Owner::of(stores).await;
+    let key = Sampler::new(10).key();
+    let queued = |task_id| QueuedTask { task_id, key: key.clone(), task: TimerTask::RunTimeout { version: 1 } };
+    let together = [5, 6].map(|task_id| QueuedTimer { fires_at: Timestamp(100), queued: queued(task_id) });
+    owner.commit(|commit| commit.timers.extend(together)).await;
+    let mut row = model.dump(&shard_partition()).1.pop().expect("the row of both");
+    *row.key.last_mut().expect("a task id") = Value::Bigint(7);
+    model.write(Batch { puts: vec![row], ..Batch::new(shard_partition()) }).await.unwrap();
+    let start = TimerKey { fires_at: Timestamp(0), task_id: 0 };
+    let read = owner.stores.executions.read_timers(SHARD, start, Timestamp(101), 10).await;
+    assert!(matches!(&read, Err(StoreError::Corrupt(_))), "{read:?}");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::history::shard::Shard;
 
 /// Rows read at once. A row of the transfer queue holds the tasks of a whole commit.
 pub(super) const PAGE_ROWS: usize = 256;
-/// Rows of timers read at once. A row has one timer, or those of many runs.
+/// Rows of timers read at once. A row has one timer, or up to 256, so a read may bring half as many again as are kept in memory.
 const TIMER_ROWS: usize = 128;
 /// Tries without success after which a task is worth a warning, and then at each doubling.
 const TRIES_WARN: u32 = 8;

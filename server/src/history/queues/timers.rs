@@ -163,7 +163,8 @@ impl<T> Timers<T> {
     }
 }
 
-/// When a timer is to fire: timeouts of many runs fall on one moment, a little late, so that those of one commit share a row.
+/// When a timer is to fire: timeouts of many runs fall on one moment, a little late, so that those of one commit share a
+/// row.
 pub(crate) fn shared_moment(fires_at: Timestamp, now: Timestamp, task: &TimerTask) -> Timestamp {
     match task {
         // What somebody waits for comes when it was asked for.
