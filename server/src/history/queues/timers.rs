@@ -172,11 +172,11 @@ pub(crate) fn shared_moment(fires_at: Timestamp, now: Timestamp, task: &TimerTas
         | TimerTask::ActivityRetry { .. }
         | TimerTask::FirstWorkflowTask { .. }
         | TimerTask::Schedule => return fires_at,
+        // An activity may wait no longer than its run: at one moment with it, it could be told to have timed out first.
+        TimerTask::RunTimeout { .. } | TimerTask::ExecutionTimeout { .. } => return fires_at,
         TimerTask::ActivityTimeout { .. }
         | TimerTask::WorkflowTaskScheduleToStart { .. }
         | TimerTask::WorkflowTaskStartToClose { .. }
-        | TimerTask::RunTimeout { .. }
-        | TimerTask::ExecutionTimeout { .. }
         | TimerTask::Retention { .. } => {}
     }
     let late_max = (nanos(fires_at.since(now)) / LATE_PART).min(nanos(LATE_MAX));
