@@ -90,6 +90,10 @@ impl Node {
         Ok(node)
     }
 
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// Where its counters are asked for.
     pub(crate) fn jmx_port(&self) -> u16 {
         self.port + 2

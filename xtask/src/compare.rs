@@ -109,7 +109,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for home in &options.homes {
         let results = match home {
             Home::Cassandra => bench.with_cassandra(|| {
-                servers::set_up_reference_schema(&bench.servers, options.their_shards, &bench.node, &bench.folder)?;
+                servers::set_up_reference_schema(&bench.servers, options.their_shards, &bench.node)?;
                 bench.rounds(Home::Cassandra)
             })?,
             Home::OneMachine => bench.rounds(Home::OneMachine)?,

@@ -85,9 +85,10 @@ fn their_keyspace(shards: u32) -> String {
 }
 
 /// Makes the official server's keyspace, if it is not there.
-pub(super) fn set_up_reference_schema(binaries: &Binaries, shards: u32, node: &Node, folder: &Path) -> Result<()> {
+pub(super) fn set_up_reference_schema(binaries: &Binaries, shards: u32, node: &Node) -> Result<()> {
     let keyspace = their_keyspace(shards);
-    let done = folder.join(format!("{keyspace}-is-set-up"));
+    // It goes when the data go.
+    let done = node.data().join(format!("{keyspace}-is-set-up"));
     if done.is_file() {
         return Ok(());
     }
