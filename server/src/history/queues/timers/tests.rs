@@ -119,8 +119,7 @@ fn a_timer_that_is_being_fired_is_not_added_again() {
     timers.done(key(1, 1));
 }
 
-const TIMEOUT: TimerTask =
-    TimerTask::WorkflowTaskStartToClose { scheduled_event_id: EventId(5), attempt: 1, version: 0 };
+const TIMEOUT: TimerTask = TimerTask::ActivityTimeout { scheduled_event_id: EventId(5), attempt: 1, version: 0 };
 
 #[test]
 fn a_timeout_never_comes_early_and_only_a_little_late() {
@@ -157,15 +156,16 @@ fn what_a_user_waits_for_comes_on_time() {
 }
 
 #[test]
-fn a_run_that_times_out_does_so_before_what_it_scheduled_with_the_same_timeout() {
-    let run = TimerTask::RunTimeout { version: 0 };
-    for seconds in [1, 3, 60, 3600] {
-        let timeout = Duration::from_secs(seconds);
-        for later in [1, 5, 20, 300] {
-            let scheduled = START + Duration::from_millis(later);
-            let run_ends = shared_moment(START + timeout, START, &run);
-            let activity_ends = shared_moment(scheduled + timeout, scheduled, &TIMEOUT);
-            assert!(run_ends < activity_ends, "{later} ms after a start with {seconds} s");
+fn a_run_times_out_before_an_activity_that_it_scheduled_later_with_the_same_timeout() {
+    for of_run in [TimerTask::RunTimeout { version: 0 }, TimerTask::ExecutionTimeout { version: 0 }] {
+        for seconds in [1, 3, 60, 3600] {
+            let timeout = Duration::from_secs(seconds);
+            for later in [1, 5, 20, 300] {
+                let scheduled = START + Duration::from_millis(later);
+                let run_ends = shared_moment(START + timeout, START, &of_run);
+                let activity_ends = shared_moment(scheduled + timeout, scheduled, &TIMEOUT);
+                assert!(run_ends < activity_ends, "{of_run:?} of {seconds} s, {later} ms");
+            }
         }
     }
 }
