@@ -166,7 +166,7 @@ impl<'a> Bench<'a> {
     /// One server, alone, from its start to its end.
     fn turn(&self, home: Home, side: Side, results: &mut Results) -> Result<()> {
         let server = self.start(home, side)?;
-        let idle_bytes = meters::memory_bytes(server.pid())?;
+        let idle_bytes = meters::idle_memory_bytes(server.pid())?;
         results.add("", side, "memory when idle, MiB", mebibytes(idle_bytes));
         for scenario in &self.options.scenarios {
             let (count, at_once) = (self.options.count, self.options.concurrency);

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -10,6 +12,10 @@ use crate::tools;
 
 /// What `/proc` counts in: a hundredth of a second on every Linux that has not been built otherwise.
 const MS_PER_TICK: f64 = 10.0;
+
+/// Memory is at rest if it changed by no more than a fiftieth between two looks.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const LOOKS_MAX: usize = 30;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reading {
@@ -104,6 +110,20 @@ pub(super) fn memory_bytes(pid: u32) -> Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a status without memory")?;
     let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kibibytes * 1024)
+}
+
+/// Resident memory of a server that was just started. It listens a moment before it is ready, and has half of it by then.
+pub(super) fn idle_memory_bytes(pid: u32) -> Result<u64> {
+    let mut before = memory_bytes(pid)?;
+    for _ in 0..LOOKS_MAX {
+        thread::sleep(BETWEEN_LOOKS);
+        let now = memory_bytes(pid)?;
+        if now.abs_diff(before) <= before / 50 {
+            return Ok(now);
+        }
+        before = now;
+    }
+    bail!("the memory of process {pid} does not come to rest")
 }
 
 #[cfg(test)]

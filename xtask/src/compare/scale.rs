@@ -147,7 +147,7 @@ fn mean(values: &[f64]) -> f64 {
 fn open_runs(bench: &Bench<'_>, home: Home, server: &Running) -> Result<String> {
     let n_runs = bench.options.open_runs;
     ensure!(n_runs > 0, "no run would be open");
-    let before = meters::memory_bytes(server.pid())?;
+    let before = meters::idle_memory_bytes(server.pid())?;
     bench.drive(server, "open-runs", Extent::Count(n_runs), OPENING)?;
     std::thread::sleep(SETTLING);
     let after = meters::memory_bytes(server.pid())?;
