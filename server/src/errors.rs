@@ -13,6 +13,8 @@ use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 use workflow::{LimitCause, Rejection};
 
+mod trailers;
+
 /// What a service answers instead of a response; each variant is one thing that a client can tell apart.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ServiceError {
@@ -251,13 +253,13 @@ impl ServiceError {
             }
             Self::WorkflowNotReady(_) => Some(packed(&details::WorkflowNotReadyFailure {})),
             Self::QueryFailed { failure, .. } => {
-                Some(packed(&details::QueryFailedFailure { failure: failure.as_deref().cloned() }))
+                Some(packed(&trailers::query_failure(failure.as_deref())))
             }
             Self::OperationAborted => Some(packed(&MultiOperationExecutionAborted {})),
             Self::Operations(met) => {
                 let statuses =
                     met.iter().map(|one| one.as_ref().map_or_else(OperationStatus::default, operation_status));
-                Some(packed(&details::MultiOperationExecutionFailure { statuses: statuses.collect() }))
+                Some(packed(&trailers::operations(statuses.collect())))
             }
             Self::InvalidArgument(_)
             | Self::AlreadyExists(_)
@@ -278,13 +280,14 @@ impl ServiceError {
 /// What one of several operations met, as it would be told alone.
 fn operation_status(error: &ServiceError) -> OperationStatus {
     let details = error.detail().into_iter().collect();
-    OperationStatus { code: error.code().into(), message: bounded(error.to_string()), details }
+    OperationStatus { code: error.code().into(), message: error.to_string(), details }
 }
 
 impl From<ServiceError> for Status {
     fn from(error: ServiceError) -> Self {
-        let (code, message) = (error.code(), bounded(error.to_string()));
-        let Some(detail) = error.detail() else { return Self::new(code, message) };
+        let (code, detail) = (error.code(), error.detail().and_then(trailers::detail));
+        let message = trailers::message(error.to_string(), detail.as_ref());
+        let Some(detail) = detail else { return Self::new(code, message) };
         let details = rpc::Status { code: code.into(), message: message.clone(), details: vec![detail] };
         let mut status = Self::with_details(code, message, details.encode_to_vec().into());
         if let ServiceError::ResourceExhausted { cause, scope, .. } = &error {
@@ -314,8 +317,9 @@ pub fn no_such_path() -> Status {
     Status::not_found("Not Found")
 }
 
-/// Two answers of the gRPC library in the words that clients know: which RPC has no handler of ours, and that a request
-/// was too large (SDKs look for those words). `None`: the answer stands.
+/// Answers of the gRPC library in the words of the reference's one, which SDKs look for: an RPC without a handler, and a
+/// message over the limit as it was sent or once decompressed. An SDK retries what it does not recognise. `None`: the
+/// answer stands.
 #[must_use]
 pub fn restated(headers: &HeaderMap, method: &str) -> Option<Status> {
     let status = Status::from_header_map(headers)?;
@@ -323,10 +327,15 @@ pub fn restated(headers: &HeaderMap, method: &str) -> Option<Status> {
     if status.code() == Code::Unimplemented && message == "Not yet implemented" {
         return Some(Status::unimplemented(format!("{method} is not built yet")));
     }
+    let mut sizes = message.split(|character: char| !character.is_ascii_digit()).filter(|part| !part.is_empty());
     if status.code() == Code::OutOfRange && message.contains("message length too large") {
-        let mut sizes = message.split(|character: char| !character.is_ascii_digit()).filter(|part| !part.is_empty());
         let (found, limit) = (sizes.next()?, sizes.next()?);
         let message = format!("grpc: received message larger than max ({found} vs. {limit})");
+        return Some(Status::resource_exhausted(message));
+    }
+    if status.code() == Code::ResourceExhausted && message.contains("exceeded while decompressing message") {
+        let limit = sizes.next()?;
+        let message = format!("grpc: received message after decompression larger than max {limit}");
         return Some(Status::resource_exhausted(message));
     }
     None
@@ -379,22 +388,6 @@ impl From<StoreError> for ServiceError {
             StoreError::Corrupt(_) => Self::DataLoss(message),
         }
     }
-}
-
-/// A message travels in a header, and those have limits on the way.
-const MESSAGE_BYTES: usize = 4000;
-
-fn bounded(mut message: String) -> String {
-    const SUFFIX: &str = "... <truncated>";
-    if message.len() > MESSAGE_BYTES {
-        let mut end = MESSAGE_BYTES - SUFFIX.len();
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.truncate(end);
-        message.push_str(SUFFIX);
-    }
-    message
 }
 
 /// FNV-1a: short, stable over releases, and good enough to find a line in a log.

@@ -28,10 +28,3 @@ fn exhaustion_is_told_in_headers_too() {
     assert_eq!(status.metadata().get("x-resource-exhausted-cause").unwrap(), "RpsLimit");
     assert_eq!(status.metadata().get("x-resource-exhausted-scope").unwrap(), "Namespace");
 }
-
-#[test]
-fn a_message_fits_into_a_header() {
-    let status = Status::from(ServiceError::InvalidArgument("é".repeat(MESSAGE_BYTES)));
-    assert!(status.message().len() <= MESSAGE_BYTES);
-    assert!(status.message().ends_with("é... <truncated>"));
-}

@@ -49,6 +49,12 @@ async fn the_librarys_answers_are_put_in_known_words() {
         Status::out_of_range(message).into_http()
     });
     assert_eq!(answer.await, (Code::ResourceExhausted, "grpc: received message larger than max (5 vs. 4)".into()));
+    let answer = status(|| {
+        let message = "Error decompressing: size limit, of 4 bytes, exceeded while decompressing message";
+        Status::resource_exhausted(message).into_http()
+    });
+    let expected = "grpc: received message after decompression larger than max 4";
+    assert_eq!(answer.await, (Code::ResourceExhausted, expected.into()));
 }
 
 #[tokio::test]
