@@ -199,11 +199,6 @@ impl Backlog {
         self.levels.values().map(|level| level.n_tasks.max(0)).sum()
     }
 
-    /// How many tasks wait in memory.
-    pub(super) fn n_loaded(&self) -> usize {
-        self.levels.values().map(|level| level.n_waiting).sum()
-    }
-
     /// The highest ack level and read level: a queue has one of each as far as the public API knows.
     pub(super) fn task_ids(&self) -> (i64, i64) {
         let highest = |id: fn(&Level) -> i64| self.levels.values().map(id).max().unwrap_or(0);

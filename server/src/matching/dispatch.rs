@@ -12,6 +12,9 @@ use super::queries::QueryTask;
 use super::task::Task;
 use crate::errors::ServiceError;
 
+/// How a partition ends a waiting poll. `None`: empty, before its time (see `backlog_hint.rs`).
+pub(super) type PollSender = oneshot::Sender<Option<Delivery>>;
+
 /// What a poll brings.
 pub(super) enum Delivery {
     Task(Dispatched),

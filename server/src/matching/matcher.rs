@@ -126,6 +126,10 @@ impl<T, P> Matcher<T, P> {
         self.pollers.len()
     }
 
+    pub(super) fn n_tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
     /// The task of this priority that goes next.
     pub(super) fn first_of(&self, priority: Priority) -> Option<&T> {
         let from = Rank { priority, position: Position::START };

@@ -15,6 +15,7 @@ mod queries;
 mod pollers;
 mod rate;
 mod backlog;
+mod backlog_hint;
 mod keeper;
 mod lease;
 mod describe;

@@ -64,7 +64,7 @@ pub(super) enum Asked {
 /// How a poll ended.
 pub(super) enum Polled {
     Found(Delivery),
-    /// The time is up, or the poll was cancelled.
+    /// The time is up, the poll was cancelled, or the worker is to look elsewhere.
     Empty,
     /// This partition is unloaded, or being so: load it again.
     Closed,
@@ -117,15 +117,16 @@ impl Partition {
     ) -> Polled {
         let (sender, mut receiver) = oneshot::channel();
         let Some(key) = self.state().add_poller(sender, poller, self.now()) else { return Polled::Closed };
+        let ended = |delivery: Option<Delivery>| delivery.map_or(Polled::Empty, Polled::Found);
         let mut waiting = WaitingPoller { partition: self, key, poller, has_left: false };
         self.match_all();
         tokio::select! {
             biased;
-            found = &mut receiver => found.map_or(Polled::Closed, Polled::Found),
+            found = &mut receiver => found.map_or(Polled::Closed, ended),
             () = tokio::time::sleep_until(deadline) => {
                 // Closed first: a task that was sent in this very moment is taken, none can follow.
                 receiver.close();
-                receiver.try_recv().map_or(Polled::Empty, Polled::Found)
+                receiver.try_recv().map_or(Polled::Empty, ended)
             }
             // A task that was sent in this very moment drops out of the channel and is given back.
             _ = cancelled => {
@@ -208,9 +209,12 @@ impl Partition {
         self.state().rates.dispatched.count(self.now());
     }
 
-    /// Tasks in memory that another poll could have at once.
     pub(super) fn backlog_count_hint(&self) -> i64 {
-        i64::try_from(self.state().backlog.n_loaded()).unwrap_or(i64::MAX)
+        let now = self.now();
+        let mut state = self.state();
+        let hint = state.backlog_count_hint(now);
+        self.wake_if_wanted(&state, now);
+        hint
     }
 
     /// Takes nothing more; the keeper writes what waits and ends.

@@ -106,7 +106,10 @@ impl Service {
             let dispatched = match delivery {
                 Delivery::Task(dispatched) => dispatched,
                 Delivery::Query(query) => match self.start_query(&poll.key, query).await {
-                    Some(response) => return Ok(response),
+                    Some(mut response) => {
+                        response.backlog_count_hint = self.backlog_count_hint(&poll.key);
+                        return Ok(response);
+                    }
                     None => continue,
                 },
             };
@@ -309,7 +312,7 @@ impl Service {
         self.queues.n_loaded()
     }
 
-    fn backlog_count_hint(&self, key: &QueueKey) -> i64 {
+    pub(super) fn backlog_count_hint(&self, key: &QueueKey) -> i64 {
         self.queues.find(key).map_or(0, |partition| partition.backlog_count_hint())
     }
 }

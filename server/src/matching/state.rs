@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use workflow::Timestamp;
 
 use super::backlog::{Backlog, Limits};
+use super::backlog_hint::BacklogHint;
 use super::config::MatchingConfig;
-use super::dispatch::{Delivery, Dispatched, Origin, Verdict};
+use super::dispatch::{Delivery, Dispatched, Origin, PollSender, Verdict};
 use super::matcher::{Matcher, PollerKey, Priority, Rank};
 use super::partition::Partition;
 use super::pollers::{Poller, PollerHistory};
@@ -24,7 +25,7 @@ pub(super) struct State {
     phase: Phase,
     kind: Kind,
     config: Arc<MatchingConfig>,
-    matcher: Matcher<Task, oneshot::Sender<Delivery>>,
+    matcher: Matcher<Task, PollSender>,
     /// Queries that wait for a poller. They go before all tasks: somebody waits for the answer.
     queries: VecDeque<Query>,
     pub(super) backlog: Backlog,
@@ -33,6 +34,7 @@ pub(super) struct State {
     /// Backlog tasks whose start could not be recorded, by when to try again.
     put_off: BTreeMap<(Timestamp, Rank), Task>,
     pub(super) pollers: PollerHistory,
+    hint: BacklogHint,
     pub(super) rates: Rates,
     /// `None` while the keeper is at work: it looks at everything before it sleeps.
     keeper: Option<Sleep>,
@@ -119,6 +121,7 @@ impl State {
             spool: VecDeque::new(),
             put_off: BTreeMap::new(),
             pollers: PollerHistory::default(),
+            hint: BacklogHint::default(),
             rates: Rates { limit: RateLimit::none(now), throttled_until: None, added, dispatched },
             keeper: None,
             touched_at: now,
@@ -179,12 +182,7 @@ impl State {
     }
 
     /// `None` if the partition takes no more.
-    pub(super) fn add_poller(
-        &mut self,
-        sender: oneshot::Sender<Delivery>,
-        poller: &Poller,
-        now: Timestamp,
-    ) -> Option<PollerKey> {
+    pub(super) fn add_poller(&mut self, sender: PollSender, poller: &Poller, now: Timestamp) -> Option<PollerKey> {
         if !self.is_open() {
             return None;
         }
@@ -221,9 +219,9 @@ impl State {
             && let Some(poller) = self.matcher.take_poller()
         {
             let Some(query) = self.queries.pop_front() else { return };
-            let unsent = poller.send(Delivery::Query(QueryTask::new(Arc::clone(partition), query)));
+            let unsent = poller.send(Some(Delivery::Query(QueryTask::new(Arc::clone(partition), query))));
             // The poll ended in this very moment.
-            if let Err(Delivery::Query(unsent)) = unsent {
+            if let Err(Some(Delivery::Query(unsent))) = unsent {
                 self.queries.push_front(unsent.reclaim());
             }
         }
@@ -232,6 +230,41 @@ impl State {
     /// Hands queries, then backlog tasks to pollers as long as there are both, and the rate limit allows it.
     pub(super) fn match_all(&mut self, partition: &Arc<Partition>, now: Timestamp) {
         self.match_queries(partition);
+        self.match_tasks(partition, now);
+        self.retract_hint(now);
+    }
+
+    /// The `backlog_count_hint` of an answer that leaves now: tasks that another poll would get at once. A task that was
+    /// handed to a poll is not counted, though its start may not be recorded yet.
+    pub(super) fn backlog_count_hint(&mut self, now: Timestamp) -> i64 {
+        self.drop_expired(now);
+        // Both wait while a rate limit holds them apart: these tasks are for the polls that are here already.
+        let n_tasks = self.matcher.n_tasks().saturating_sub(self.matcher.n_pollers());
+        if n_tasks > 0 && self.kind == Kind::Sticky {
+            self.hint.gave_positive(now);
+        }
+        i64::try_from(n_tasks).unwrap_or(i64::MAX)
+    }
+
+    /// Answers the waiting polls empty if their worker may believe in a backlog that is gone.
+    fn retract_hint(&mut self, now: Timestamp) {
+        if !self.retraction_at().is_some_and(|at| at <= now) {
+            return;
+        }
+        self.hint.retracted();
+        while let Some(poller) = self.matcher.take_poller() {
+            // A poll that ended in this very moment was answered empty, too.
+            drop(poller.send(None));
+        }
+    }
+
+    /// When a positive hint is to be taken back; `None` while there is nobody to answer, or a backlog.
+    fn retraction_at(&self) -> Option<Timestamp> {
+        let is_idle = self.matcher.n_pollers() > 0 && self.matcher.n_tasks() == 0;
+        if is_idle { self.hint.retract_at() } else { None }
+    }
+
+    fn match_tasks(&mut self, partition: &Arc<Partition>, now: Timestamp) {
         self.rates.throttled_until = None;
         loop {
             self.drop_expired(now);
@@ -241,7 +274,7 @@ impl State {
             let Some((rank, task, poller)) = self.matcher.pair() else { return };
             let dispatched = Dispatched::new(Arc::clone(partition), task, Origin::Backlog(rank));
             // The poll ended in this very moment: its place is gone, the task stays.
-            if let Err(Delivery::Task(unsent)) = poller.send(Delivery::Task(dispatched)) {
+            if let Err(Some(Delivery::Task(unsent))) = poller.send(Some(Delivery::Task(dispatched))) {
                 self.matcher.add_task(rank, unsent.reclaim());
                 self.rates.limit.give_back();
             }
@@ -335,7 +368,7 @@ impl State {
         let checkpoint_at = self.checkpoint_at().map(|at| at.max(store_at));
         let read_at = self.backlog.next_read().map(|_| store_at);
         let put_off_until = self.put_off.first_key_value().map(|((until, _), _)| *until);
-        let moments = [checkpoint_at, read_at, put_off_until, self.rates.throttled_until];
+        let moments = [checkpoint_at, read_at, put_off_until, self.rates.throttled_until, self.retraction_at()];
         moments.into_iter().flatten().fold(idle_at, Timestamp::min)
     }
 
@@ -360,7 +393,7 @@ impl State {
             let Some(poller) = self.matcher.take_free_poller() else { break };
             let (sender, verdict) = oneshot::channel();
             let dispatched = Dispatched::new(Arc::clone(partition), task, Origin::Adder(sender));
-            let Err(Delivery::Task(unsent)) = poller.send(Delivery::Task(dispatched)) else {
+            let Err(Some(Delivery::Task(unsent))) = poller.send(Some(Delivery::Task(dispatched))) else {
                 return HandOver::Done(verdict);
             };
             task = unsent.reclaim();

@@ -23,6 +23,7 @@ use crate::errors::ServiceError;
 
 mod delivery;
 mod durability;
+mod hints;
 mod polling;
 mod queries;
 
