@@ -68,6 +68,10 @@ impl TryFrom<String> for SearchAttributeType {
 pub struct FrontendConfig {
     /// Where the public gRPC API is served. Port 0 takes any free one.
     pub listen: SocketAddr,
+    /// Connections of clients, to all addresses together. Fewer if the limit of open files does not allow them.
+    pub connections_max: usize,
+    /// Requests on their way in and answers on their way out, of all connections together; half of it for one of them.
+    pub buffer_bytes: usize,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -75,6 +79,11 @@ pub struct FrontendConfig {
 pub struct HttpConfig {
     /// Where the public API is served as JSON over HTTP; nowhere if it is left out. Port 0 takes any free one.
     pub address: Option<SocketAddr>,
+    /// Names and addresses by which clients reach it, besides those of this machine and `address` itself: the `Host` of a
+    /// request must be one of them. A page that was led here by a name of its own (DNS rebinding) sends another one.
+    pub allowed_hosts: Vec<String>,
+    /// Web pages that may call it: `https://console.example.com`. `*` is any.
+    pub allowed_origins: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -149,7 +158,8 @@ impl Default for ClusterConfig {
 
 impl Default for FrontendConfig {
     fn default() -> Self {
-        Self { listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT) }
+        let listen = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
+        Self { listen, connections_max: 4096, buffer_bytes: 96 << 20 }
     }
 }
 
@@ -180,6 +190,8 @@ pub enum ConfigError {
 
 /// Variables of the environment that begin so are ours.
 const VARIABLE_PREFIX: &str = "EVERROW__";
+/// A few messages of the largest size, in either direction, on one connection.
+const BUFFER_BYTES_MIN: usize = 32 << 20;
 /// Each shard costs memory on its owner and a partition in the store.
 const SHARDS_MAX: i32 = 16_384;
 
@@ -205,6 +217,16 @@ impl Config {
         };
         if !(1..=SHARDS_MAX).contains(&self.cluster.shards) {
             return wrong("cluster.shards", &self.cluster.shards, "there are 1 to 16384 shards");
+        }
+        if self.frontend.buffer_bytes < BUFFER_BYTES_MIN {
+            return wrong(
+                "frontend.buffer_bytes",
+                &self.frontend.buffer_bytes,
+                "at least 33554432, for 4 MiB messages",
+            );
+        }
+        if self.frontend.connections_max == 0 {
+            return wrong("frontend.connections_max", &0, "at least 1");
         }
         if self.cluster.name.is_empty() {
             return wrong("cluster.name", &"\"\"", "a cluster has a name");

@@ -252,9 +252,7 @@ impl ServiceError {
                 Some(packed(&details::PermissionDeniedFailure { reason: reason.clone() }))
             }
             Self::WorkflowNotReady(_) => Some(packed(&details::WorkflowNotReadyFailure {})),
-            Self::QueryFailed { failure, .. } => {
-                Some(packed(&trailers::query_failure(failure.as_deref())))
-            }
+            Self::QueryFailed { failure, .. } => Some(packed(&trailers::query_failure(failure.as_deref()))),
             Self::OperationAborted => Some(packed(&MultiOperationExecutionAborted {})),
             Self::Operations(met) => {
                 let statuses =

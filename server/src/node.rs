@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
-use tracing::warn;
+use tracing::info;
 
 use crate::cluster::membership::{self, Cluster, Heartbeat, JoinError};
 use crate::cluster::peers::Peers;
@@ -26,11 +26,13 @@ use crate::metrics::endpoint::Endpoint;
 use crate::namespaces::NamespaceRegistry;
 use crate::{history, matching, visibility};
 
+pub(crate) mod descriptors;
 pub(crate) mod engine;
 mod serving;
 
-/// Calls under way may take so long to end once the node stops; polls end at once.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Calls under way may take this long to end once the node stops. Those that wait for something (polls, queries, updates,
+/// new events) are answered at once, so that what is left is about to end, or waits for its client.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// A node that runs.
 pub struct Node {
@@ -42,7 +44,7 @@ pub struct Node {
     health: HealthReporter,
     services: Services,
     stop: watch::Sender<bool>,
-    serving: JoinSet<Result<(), String>>,
+    serving: JoinSet<()>,
     /// What goes on until the node stops: its heartbeat, and its metrics.
     background: JoinSet<()>,
 }
@@ -113,10 +115,13 @@ impl Node {
         let (stop, stopped) = watch::channel(false);
         let (health, api) = serving::public_api(frontend.clone()).await;
         let mut serving = JoinSet::new();
+        let connections_max = descriptors::connections(config.frontend.connections_max);
+        let ledger = serving::Ledger::new(config.frontend.buffer_bytes, connections_max);
         if let Some((incoming, _)) = http {
-            serving.spawn(serving::serve_http(api.clone(), incoming, stopped.clone()));
+            let gateway = serving::gateway(&api, &config.http);
+            serving.spawn(serving::serve_http(gateway, incoming, Arc::clone(&ledger), stopped.clone()));
         }
-        serving.spawn(serving::serve_grpc(api, incoming, stopped.clone()));
+        serving.spawn(serving::serve_grpc(api, incoming, ledger, stopped.clone()));
         let mut background = JoinSet::new();
         let metrics_address = metrics.as_ref().map(Endpoint::address);
         if let Some(metrics) = metrics {
@@ -164,9 +169,8 @@ impl Node {
     /// Waits until serving ends by itself, which it should not, and tells why.
     pub async fn failed(&mut self) -> String {
         match self.serving.join_next().await {
-            Some(Ok(Err(error))) => format!("serving ended: {error}"),
             Some(Err(error)) => format!("serving broke off: {error}"),
-            Some(Ok(Ok(()))) | None => "serving ended".into(),
+            Some(Ok(())) | None => "serving ended".into(),
         }
     }
 
@@ -175,11 +179,11 @@ impl Node {
         for service in serving::HEALTH_NAMES {
             self.health.set_service_status(service, ServingStatus::NotServing).await;
         }
-        self.frontend.release_polls();
+        self.frontend.release_waiting_calls();
         self.stop.send_replace(true);
         let drained = tokio::time::timeout(DRAIN_TIMEOUT, async { while self.serving.join_next().await.is_some() {} });
         if drained.await.is_err() {
-            warn!("calls under way did not end in time; they are broken off");
+            info!("connections with calls under way are closed");
             self.serving.shutdown().await;
         }
         // History first: its last tasks still find a matching service to take them.

@@ -24,6 +24,8 @@ class HttpDoor:
 
     async def ask(self, verb: str, path: str, body: Any, headers: dict[str, str]) -> HttpAnswer:
         sent = body if body is None or isinstance(body, str) else json.dumps(body)
+        if sent is not None:
+            headers = {"Content-Type": "application/json"} | headers
         return await asyncio.to_thread(self._ask, verb, path, sent, headers)
 
     def _ask(self, verb: str, path: str, body: str | None, headers: dict[str, str]) -> HttpAnswer:

@@ -6,7 +6,7 @@ use super::Failure;
 use super::output::say;
 use crate::config::{Config, EngineKind};
 use crate::env::Env;
-use crate::node::Node;
+use crate::node::{Node, descriptors};
 use crate::{telemetry, version};
 
 /// For reads of the embedded engine, which mostly find their blocks in memory: more threads than this only cost memory.
@@ -14,6 +14,8 @@ const BLOCKING_THREADS: usize = 16;
 
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     telemetry::install(&config.log).map_err(Failure::Usage)?;
+    descriptors::raise();
+    warn_of_open_doors(&config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
@@ -39,6 +41,25 @@ async fn serve(config: Config) -> Result<(), Failure> {
     tracing::info!("shutting down");
     node.shutdown().await;
     outcome
+}
+
+/// There is neither TLS nor authorisation yet: whoever reaches an address may do everything.
+fn warn_of_open_doors(config: &Config) {
+    let listeners = [
+        ("gRPC", "frontend.listen", Some(config.frontend.listen)),
+        ("HTTP", "http.address", config.http.address),
+        ("metrics", "metrics.address", config.metrics.address),
+    ];
+    for (serves, setting, address) in listeners {
+        let Some(address) = address.filter(|address| !address.ip().is_loopback()) else { continue };
+        tracing::warn!(
+            serves,
+            setting,
+            %address,
+            "LISTENING BEYOND THIS MACHINE WITHOUT TLS AND AUTHORISATION: everybody who reaches this address can read \
+             and change everything; keep it behind a firewall or a proxy that authenticates"
+        );
+    }
 }
 
 /// Where the data is, for the banner.

@@ -118,9 +118,13 @@ pub(crate) async fn answer<T>(
     Err(error.for_client().into())
 }
 
-/// `grpc-timeout`, as the gRPC specification spells it: up to eight digits and a unit.
+/// How long the caller waits, if it says so.
 pub(crate) fn grpc_timeout(metadata: &MetadataMap) -> Option<Duration> {
-    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    parse_timeout(metadata.get("grpc-timeout")?.to_str().ok()?)
+}
+
+/// `grpc-timeout`, as the gRPC specification spells it: up to eight digits and a unit.
+pub(crate) fn parse_timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;

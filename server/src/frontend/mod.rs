@@ -32,6 +32,6 @@ pub(crate) mod validate;
 mod guard;
 
 pub use admin::Admin;
-pub(crate) use call::grpc_timeout;
+pub(crate) use call::{grpc_timeout, parse_timeout};
 pub use guard::Guarded;
 pub use service::{Defined, Frontend};

@@ -24,15 +24,15 @@ pub(super) async fn query(
     let namespace = frontend.enter(&call.request.namespace).await?;
     let _place = frontend.long_calls.enter(namespace.id, LongCall::QueryWorkflow)?;
     let checked = checked(call.request)?;
-    patiently(&frontend.env, call.deadline, || async {
+    let queried = patiently(&frontend.env, call.deadline, || async {
         let ask = history::QueryWorkflowRequest {
             namespace_id: namespace.id.to_string(),
             request: Some(checked.clone()),
             timeout: timeout(call.deadline).try_into().ok(),
         };
         frontend.peers.history()?.query_workflow(ask).await
-    })
-    .await
+    });
+    frontend.unless_closing(queried).await
 }
 
 pub(super) async fn respond(

@@ -19,6 +19,7 @@ use super::{
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
 use crate::env::Env;
+use crate::errors::ServiceError;
 use crate::namespaces::NamespaceRegistry;
 
 /// Cheap to clone.
@@ -56,9 +57,21 @@ impl Frontend {
         Self { env, peers, namespaces, cluster, defined, polls, long_calls }
     }
 
-    /// Answers all polls that wait, and every later one at once: the node shuts down.
-    pub fn release_polls(&self) {
+    /// Answers all calls that wait for something to happen, and every later one at once: the node shuts down.
+    pub fn release_waiting_calls(&self) {
         self.polls.close();
+    }
+
+    /// Waits with the caller, unless the node ends first: then another one is to be asked.
+    pub(super) async fn unless_closing<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ServiceError>>,
+    ) -> Result<T, ServiceError> {
+        tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = self.polls.closed() => Err(ServiceError::Unavailable("the node is shutting down".into())),
+        }
     }
 
     pub(super) fn new_id(&self) -> String {

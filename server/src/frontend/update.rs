@@ -1,7 +1,5 @@
 //! Updates: sent to a run, or to one that is started with it, and waited for.
 
-use std::future::Future;
-
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
 
@@ -23,7 +21,7 @@ pub(super) async fn update(
     let updated = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.update_workflow_execution(ask.clone()).await
     });
-    unless_closing(frontend, updated).await
+    frontend.unless_closing(updated).await
 }
 
 /// Several operations at once; so far that is an update and the start of its workflow.
@@ -38,7 +36,7 @@ pub(super) async fn with_start(
     let executed = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.execute_multi_operation(ask.clone()).await
     });
-    unless_closing(frontend, executed).await
+    frontend.unless_closing(executed).await
 }
 
 pub(super) async fn poll(
@@ -53,17 +51,5 @@ pub(super) async fn poll(
     let polled = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.poll_workflow_execution_update(ask.clone()).await
     });
-    unless_closing(frontend, polled).await
-}
-
-/// Waits with the caller, unless the node ends first: then another one is to be asked.
-async fn unless_closing<T>(
-    frontend: &Frontend,
-    answer: impl Future<Output = Result<T, ServiceError>>,
-) -> Result<T, ServiceError> {
-    tokio::select! {
-        biased;
-        answer = answer => answer,
-        () = frontend.polls.closed() => Err(ServiceError::Unavailable("the node is shutting down".into())),
-    }
+    frontend.unless_closing(polled).await
 }

@@ -10,10 +10,10 @@ use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
 use tonic::codegen::http::{Response, StatusCode};
 use tonic::{Code, Status};
 
-use super::format::{Format, Layout};
+use super::format::{Format, Layout, PLAIN};
 use super::shorthand;
 
-pub(super) type HttpResponse = Response<Full<Bytes>>;
+pub(crate) type HttpResponse = Response<Full<Bytes>>;
 
 /// `None`: it holds something that this build knows no description of.
 pub(super) fn success(message: &DynamicMessage, format: Format) -> Option<HttpResponse> {
@@ -40,6 +40,24 @@ pub(super) fn failure(status: &Status, pool: &DescriptorPool, format: Format) ->
     let bare = || json!({ "code": i32::from(status.code()), "message": status.message() });
     let body = detailed(status, pool).and_then(|message| json_of(&message, format)).unwrap_or_else(bare);
     response(http_status(status.code()), &body, format)
+}
+
+/// The same without details, for what is refused before the API is looked at.
+pub(super) fn plain_failure(status: &Status) -> HttpResponse {
+    let body = json!({ "code": i32::from(status.code()), "message": status.message() });
+    response(http_status(status.code()), &body, PLAIN.1)
+}
+
+/// Who asks is not let in.
+pub(super) fn denied((status, code, message): (StatusCode, Code, &str)) -> HttpResponse {
+    response(status, &json!({ "code": i32::from(code), "message": message }), PLAIN.1)
+}
+
+/// A browser may go on, as the headers say.
+pub(super) fn no_content() -> HttpResponse {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
 }
 
 fn detailed(status: &Status, pool: &DescriptorPool) -> Option<DynamicMessage> {

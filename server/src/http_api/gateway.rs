@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::{Buf as _, BufMut as _, Bytes};
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use tonic::body::Body;
@@ -19,6 +20,7 @@ use tonic::metadata::MetadataMap;
 use tonic::service::Routes;
 use tonic::{Status, client::Grpc};
 
+use super::access::{self, Access};
 use super::answer::{self, HttpResponse};
 use super::format::Format;
 use super::routes::{NotFound, Route, RouteTable};
@@ -48,6 +50,7 @@ const CLIENT_NAME: &str = "temporal-server-http";
 #[derive(Clone)]
 pub(crate) struct Gateway {
     api: Arc<LazyLock<Api>>,
+    access: Arc<Access>,
     grpc: Routes,
 }
 
@@ -77,12 +80,33 @@ impl Gateway {
     /// # Panics
     ///
     /// Not this, but the first request, if our own descriptors cannot be read, which a test rules out.
-    pub(crate) fn new(grpc: Routes) -> Self {
-        Self { api: Arc::new(LazyLock::new(Api::read)), grpc }
+    pub(crate) fn new(grpc: Routes, access: Access) -> Self {
+        Self { api: Arc::new(LazyLock::new(Api::read)), access: Arc::new(access), grpc }
     }
 
-    async fn answer(self, request: Request<Body>) -> HttpResponse {
+    /// A call that did not get as far as the API.
+    pub(crate) fn refusal(status: &Status) -> HttpResponse {
+        answer::plain_failure(status)
+    }
+
+    async fn admit(self, request: Request<Body>) -> HttpResponse {
         let (parts, body) = request.into_parts();
+        let admission = match self.access.check(&parts, !body.is_end_stream()) {
+            Ok(admission) => admission,
+            Err(denied) => return answer::denied(denied.answer()),
+        };
+        let mut response = if access::is_preflight(&parts) {
+            let mut response = answer::no_content();
+            access::answer_preflight(response.headers_mut());
+            response
+        } else {
+            self.answer(parts, body).await
+        };
+        admission.mark(response.headers_mut());
+        response
+    }
+
+    async fn answer(self, parts: Parts, body: Body) -> HttpResponse {
         if parts.method == Method::GET && parts.uri.path() == DESCRIPTION_PATH {
             return answer::description(self.api.description());
         }
@@ -141,16 +165,21 @@ impl Service<Request<Body>> for Gateway {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let gateway = self.clone();
-        Box::pin(async move { Ok(gateway.answer(request).await) })
+        Box::pin(async move { Ok(gateway.admit(request).await) })
     }
 }
 
-async fn read(body: Body) -> Result<Bytes, ServiceError> {
+async fn read(body: Body) -> Result<Bytes, Status> {
     let collected = Limited::new(body, BODY_BYTES_MAX).collect().await;
     collected.map(http_body_util::Collected::to_bytes).map_err(|error| {
-        let is_too_large = error.downcast_ref::<LengthLimitError>().is_some();
-        let message = if is_too_large { "http: request body too large".to_owned() } else { error.to_string() };
-        ServiceError::InvalidArgument(message)
+        if error.downcast_ref::<LengthLimitError>().is_some() {
+            return ServiceError::InvalidArgument("http: request body too large".into()).into();
+        }
+        // Such as there being no room for it.
+        match Status::try_from_error(error) {
+            Ok(status) => status,
+            Err(error) => ServiceError::InvalidArgument(error.to_string()).into(),
+        }
     })
 }
 

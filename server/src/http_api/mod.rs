@@ -7,6 +7,9 @@ mod shorthand;
 mod format;
 mod answer;
 mod openapi;
+mod access;
 mod gateway;
 
+pub(crate) use access::Access;
+pub(crate) use answer::HttpResponse;
 pub(crate) use gateway::Gateway;

@@ -40,6 +40,7 @@ impl Endpoint {
     pub(crate) async fn serve(self, mut stop: watch::Receiver<bool>) {
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
+        let mut is_failing = false;
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
@@ -49,6 +50,7 @@ impl Endpoint {
             while connections.try_join_next().is_some() {}
             match accepted {
                 Ok((stream, _)) => {
+                    is_failing = false;
                     if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
                         connections.spawn(async move {
                             // A scraper that breaks off comes again; nothing is lost.
@@ -58,7 +60,11 @@ impl Endpoint {
                     }
                 }
                 Err(error) => {
-                    warn!(%error, "cannot accept a connection for metrics");
+                    // Once for all that follow.
+                    if !is_failing {
+                        warn!(%error, "cannot accept connections for metrics; trying again");
+                    }
+                    is_failing = true;
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

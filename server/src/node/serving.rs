@@ -1,28 +1,39 @@
-//! The servers of the public API, gRPC and HTTP: which services, with which limits.
+//! The servers of the public API, gRPC and HTTP: which services, and who serves them.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::Either;
+use http_body_util::Full;
 use proto::everrow::admin::admin_service_server::AdminServiceServer;
 use proto::temporal::api::operatorservice::v1::operator_service_server::OperatorServiceServer;
 use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowServiceServer;
 use tokio::sync::watch;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::service::Routes;
-use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::StartError;
+use crate::config::HttpConfig;
 use crate::frontend::{Admin, Frontend, Guarded};
-use crate::http_api::Gateway;
+use crate::http_api::{Access, Gateway, HttpResponse};
+use accept::Protocol;
+use connection::Api;
+pub(super) use ledger::Ledger;
+
+mod ledger;
+mod bodies;
+mod connection;
+mod accept;
 
 /// Under these names load balancers and SDKs ask after our health; the empty one is the whole server.
 pub(super) const HEALTH_NAMES: [&str; 3] =
@@ -30,24 +41,13 @@ pub(super) const HEALTH_NAMES: [&str; 3] =
 
 /// The limit that clients expect. Larger payloads would not fit into the store's batches anyway.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
-/// A client that vanished without a word is noticed after this.
-const KEEPALIVE_EVERY: Duration = Duration::from_secs(60);
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A worker's polls share one connection: the library's default of 200 would make them wait for each other.
-const STREAMS_PER_CONNECTION: u32 = 10_000;
-/// Room for a payload on its way, so that a large request does not wait for a round trip every 64 KiB.
-const STREAM_WINDOW_BYTES: u32 = 1 << 20;
-const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
-/// Room for tokens in authorization headers.
-const HEADER_BYTES_MAX: u32 = 64 << 10;
-
 /// Tells the address too: port 0 has become a real one.
 pub(super) fn bind(address: SocketAddr) -> Result<(TcpIncoming, SocketAddr), StartError> {
     let failed = |error| StartError::Listen { address, error };
     let incoming = TcpIncoming::bind(address).map_err(failed)?;
     let bound = incoming.local_addr().map_err(failed)?;
     // Answers are small and waited for.
-    Ok((incoming.with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE_EVERY)), bound))
+    Ok((incoming.with_nodelay(Some(true)).with_keepalive(Some(accept::KEEPALIVE_EVERY)), bound))
 }
 
 type Workflows = Guarded<WorkflowServiceServer<Frontend>>;
@@ -108,37 +108,42 @@ pub(super) async fn public_api(frontend: Frontend) -> (HealthReporter, PublicApi
     (health, PublicApi { workflows, all: all.prepare() })
 }
 
+impl Api for PublicApi {
+    type Body = Body;
+
+    fn refusal(status: Status) -> http::Response<Body> {
+        status.into_http()
+    }
+}
+
+impl Api for Gateway {
+    type Body = Full<Bytes>;
+
+    fn refusal(status: Status) -> HttpResponse {
+        Self::refusal(&status)
+    }
+}
+
+/// The door for JSON to the same services.
+pub(super) fn gateway(api: &PublicApi, config: &HttpConfig) -> Gateway {
+    Gateway::new(api.all.clone(), Access::new(config))
+}
+
 pub(super) async fn serve_grpc(
     api: PublicApi,
     incoming: TcpIncoming,
+    ledger: Arc<Ledger>,
     stop: watch::Receiver<bool>,
-) -> Result<(), String> {
-    let served = server().serve_with_incoming_shutdown(api, incoming, stopped(stop)).await;
-    served.map_err(|error| error.to_string())
+) {
+    accept::serve(api, incoming, Protocol::Http2, ledger, stop).await;
 }
 
 /// The same services, for JSON over HTTP/1 and HTTP/2.
 pub(super) async fn serve_http(
-    PublicApi { all, .. }: PublicApi,
+    gateway: Gateway,
     incoming: TcpIncoming,
+    ledger: Arc<Ledger>,
     stop: watch::Receiver<bool>,
-) -> Result<(), String> {
-    let server = server().accept_http1(true);
-    let served = server.serve_with_incoming_shutdown(Gateway::new(all), incoming, stopped(stop)).await;
-    served.map_err(|error| error.to_string())
-}
-
-fn server() -> Server {
-    Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
-        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .http2_max_header_list_size(HEADER_BYTES_MAX)
-}
-
-async fn stopped(mut stop: watch::Receiver<bool>) {
-    // An error means that the node is gone, which is as good.
-    let _ = stop.wait_for(|stop| *stop).await;
+) {
+    accept::serve(gateway, incoming, Protocol::Http1And2, ledger, stop).await;
 }

@@ -12,6 +12,7 @@ use crate::by_hand::{ByHand, PATIENCE};
 use crate::commands::{finish, text};
 use crate::given::{Given, config, connect};
 
+mod access;
 mod client;
 mod errors;
 
@@ -179,7 +180,7 @@ async fn one_connection_takes_many_requests_and_ends_with_the_node() {
     let (given, http) = given().await;
     let mut stream = TcpStream::connect(http.address).await.unwrap();
     for _ in 0..3 {
-        stream.write_all(b"GET /system-info HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /system-info HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         let mut bytes = [0; 4096];
         let read = stream.read(&mut bytes).await.unwrap();
         assert!(bytes[..read].starts_with(b"HTTP/1.1 200 OK\r\n"));

@@ -33,3 +33,4 @@ mod batches;
 mod namespace_removal;
 mod simulation;
 mod updates;
+mod transport;

@@ -28,11 +28,14 @@ impl Http {
     }
 
     pub(super) async fn send(&self, verb: &str, path: &str, headers: &str, body: &str) -> Answer {
+        self.send_as(&format!("{verb} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}"), body).await
+    }
+
+    /// With a head that names its host itself.
+    pub(super) async fn send_as(&self, head: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.expect("the node listens");
         let length = body.len();
-        let head = format!(
-            "{verb} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
-        );
+        let head = format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.expect("the node reads");
         // One that is refused may be left unread.
         let _ = stream.write_all(body.as_bytes()).await;

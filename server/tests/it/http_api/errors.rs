@@ -53,10 +53,10 @@ async fn a_body_that_cannot_be_read_is_refused() {
     let deep = format!("{{\"input\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let long = format!("{{\"identity\":\"{}\"}}", "x".repeat(5 << 20));
     for body in ["garbage", "null", "[]", "{\"bogus\":1}", "{\"workflowType\":7}", "\u{0}", &deep, &long] {
-        let answer = http.send("POST", WORKFLOW, "", body).await;
+        let answer = http.send("POST", WORKFLOW, "Content-Type: application/json\r\n", body).await;
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!(3)), "{}", answer.body);
     }
-    let too_large = http.send("POST", WORKFLOW, "", &long).await.json();
+    let too_large = http.send("POST", WORKFLOW, "Content-Type: application/json\r\n", &long).await.json();
     assert_eq!(too_large["message"], "http: request body too large");
     // None of it hurt.
     start(&http).await;

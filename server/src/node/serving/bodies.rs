@@ -1,0 +1,167 @@
+//! The bodies of requests and answers on their way, charged while they are in memory.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::Sleep;
+use tonic::Status;
+use tonic::codegen::http::HeaderMap;
+
+use super::ledger::{AnswerCharge, CallCharge};
+use crate::errors::ServiceError;
+
+/// From the head of a request to the end of its body. 4 MiB come in this time over 1.7 Mbit/s.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A request's body. It ends with an error if it does not come in time, or if there is no room for it.
+pub(super) struct Upload {
+    body: Incoming,
+    charge: Arc<CallCharge>,
+    /// Set when the body had to be waited for: most are there with their head.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Upload {
+    pub(super) fn new(body: Incoming, charge: Arc<CallCharge>) -> Self {
+        if body.is_end_stream() {
+            charge.arrived();
+        }
+        Self { body, charge, deadline: None }
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let upload = &mut *self;
+        match Pin::new(&mut upload.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                if let Err(full) = upload.charge.received(bytes) {
+                    return Poll::Ready(Some(Err(Status::from(ServiceError::from(full)).into())));
+                }
+                if upload.body.is_end_stream() {
+                    upload.charge.arrived();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
+            Poll::Ready(None) => {
+                upload.charge.arrived();
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                let deadline = upload.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(UPLOAD_TIMEOUT)));
+                std::task::ready!(deadline.as_mut().poll(context));
+                let seconds = UPLOAD_TIMEOUT.as_secs();
+                let late = ServiceError::DeadlineExceeded(format!("the request did not arrive within {seconds} s"));
+                Poll::Ready(Some(Err(Status::from(late).into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.charge.arrived();
+    }
+}
+
+/// An answer's body. If there is no room for it, it is an error instead.
+pub(super) struct Answer<B> {
+    body: B,
+    /// Of a call that was let in; it is kept until the answer is sent.
+    charge: Option<Arc<CallCharge>>,
+}
+
+impl<B> Answer<B> {
+    pub(super) fn new(body: B, charge: Option<Arc<CallCharge>>) -> Self {
+        Self { body, charge }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
+    type Data = Outgoing;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Outgoing>, B::Error>>> {
+        let answer = &mut *self;
+        if let Some(charge) = &answer.charge {
+            // The next part is asked for when the last one has been taken.
+            charge.arrived();
+        }
+        let frame = match std::task::ready!(Pin::new(&mut answer.body).poll_frame(context)) {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            None => return Poll::Ready(None),
+        };
+        let bytes = match frame.into_data() {
+            Ok(bytes) => bytes,
+            Err(trailers) => return Poll::Ready(trailers.into_trailers().ok().map(|it| Ok(Frame::trailers(it)))),
+        };
+        let charged = answer.charge.as_ref().map_or(Ok(None), |charge| charge.send(bytes.len()));
+        Poll::Ready(Some(Ok(match charged {
+            Ok(charge) => Frame::data(Outgoing { bytes, _charge: charge }),
+            Err(full) => Frame::trailers(trailers(&ServiceError::from(full).into())),
+        })))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    // What cannot be a header is left out: the code is always there.
+    let _ = status.add_header(&mut trailers);
+    trailers
+}
+
+/// A part of an answer, until the socket has taken the last of it.
+pub(super) struct Outgoing {
+    bytes: Bytes,
+    _charge: Option<AnswerCharge>,
+}
+
+impl Buf for Outgoing {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+    }
+
+    fn copy_to_bytes(&mut self, count: usize) -> Bytes {
+        self.bytes.copy_to_bytes(count)
+    }
+}
