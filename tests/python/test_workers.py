@@ -17,6 +17,8 @@ import history_law
 from orders import Order, OrderWorkflow, Warehouse, new_worker
 from waiting import eventually
 
+RESTARTED_RUNS = 10
+
 
 async def test_another_worker_continues_what_a_killed_one_began(client: Client, task_queue: str) -> None:
     with worker_process(client, task_queue, "first"):
@@ -32,6 +34,27 @@ async def test_another_worker_continues_what_a_killed_one_began(client: Client, 
     assert record.sticky_event_ids
     assert (record.worker_identities[0], record.worker_identities[-1]) == ("first", "second")
     await Replayer(workflows=[OrderWorkflow]).replay_workflow(history)
+
+
+async def test_cached_workflows_go_on_at_once_after_a_graceful_restart(client: Client, task_queue: str) -> None:
+    """Without the timeout of the sticky queue, which would leave a WorkflowTaskTimedOut in their histories."""
+    warehouse = Warehouse()
+    warehouse.may_ship.set()
+    async with new_worker(client, task_queue, warehouse, identity="first"):
+        handles = [await start(client, task_queue) for _ in range(RESTARTED_RUNS)]
+        for handle in handles:
+            await eventually(lambda handle=handle: is_packed(handle))
+    # Their next tasks are made while no worker is there: the one that left may not attract them.
+    for handle in handles:
+        await handle.signal(OrderWorkflow.approve, "approval")
+    async with new_worker(client, task_queue, warehouse, identity="second"):
+        for handle in handles:
+            await handle.result()
+    for handle in handles:
+        record = history_law.check_closed((await handle.fetch_history()).events)
+        assert record.sticky_event_ids, "the first worker had it in its cache"
+        assert "workflow_task_timed_out" not in record.kinds()
+        assert (record.worker_identities[0], record.worker_identities[-1]) == ("first", "second")
 
 
 async def test_a_workflow_waits_for_its_first_worker(client: Client, task_queue: str) -> None:

@@ -1,7 +1,9 @@
 //! Workers that said a moment ago that they leave. A poll of such a worker may still be on its way here, and a task that
 //! it got would be lost until it times out. Pure.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
 use std::time::Duration;
 
 use workflow::{NamespaceId, Timestamp};
@@ -11,23 +13,30 @@ mod tests;
 
 /// A poll that a worker sent before it left is here by then.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30);
-/// So many workers are remembered, at most; of more than that the oldest are forgotten early.
+/// Workers remembered at most; of more the oldest are forgotten early.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// A worker process, by its instance key.
-pub(super) type Worker = (NamespaceId, String);
+/// A worker process, by its instance key: a keyed hash of it, for a client chooses how long the key is, and nobody could
+/// find two keys of the same hash on purpose.
+type Worker = u64;
 
 #[derive(Default)]
 pub(super) struct LeftWorkers {
+    hasher: RandomState,
     left_at: HashMap<Worker, Timestamp>,
     /// Oldest first. A worker that said it more than once is here as often.
     in_order: VecDeque<(Timestamp, Worker)>,
 }
 
 impl LeftWorkers {
-    pub(super) fn insert(&mut self, worker: Worker, now: Timestamp) {
+    /// An empty key names no worker.
+    pub(super) fn insert(&mut self, namespace_id: NamespaceId, instance_key: &str, now: Timestamp) {
+        if instance_key.is_empty() {
+            return;
+        }
         self.forget(now);
-        self.left_at.insert(worker.clone(), now);
+        let worker = self.worker(namespace_id, instance_key);
+        self.left_at.insert(worker, now);
         self.in_order.push_back((now, worker));
         while self.in_order.len() > REMEMBERED_MAX {
             self.forget_oldest();
@@ -35,9 +44,16 @@ impl LeftWorkers {
         assert!(self.left_at.len() <= self.in_order.len(), "who is remembered is also forgotten");
     }
 
-    pub(super) fn contains(&mut self, worker: &Worker, now: Timestamp) -> bool {
+    pub(super) fn contains(&mut self, namespace_id: NamespaceId, instance_key: &str, now: Timestamp) -> bool {
+        if instance_key.is_empty() {
+            return false;
+        }
         self.forget(now);
-        self.left_at.contains_key(worker)
+        self.left_at.contains_key(&self.worker(namespace_id, instance_key))
+    }
+
+    fn worker(&self, namespace_id: NamespaceId, instance_key: &str) -> Worker {
+        self.hasher.hash_one((namespace_id, instance_key))
     }
 
     fn forget(&mut self, now: Timestamp) {

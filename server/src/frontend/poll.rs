@@ -80,7 +80,7 @@ pub(super) async fn activity_task_queue(
     Ok(polled)
 }
 
-/// A worker says that it leaves: what it waits for would be lost on it.
+/// A worker says that it leaves: its polls are answered, and what its cached runs need goes to other workers.
 pub(super) async fn shutdown_worker(
     frontend: &Frontend,
     call: Call<public::ShutdownWorkerRequest>,
@@ -92,6 +92,10 @@ pub(super) async fn shutdown_worker(
         worker_instance_key: call.request.worker_instance_key,
     };
     frontend.polls.leave(&leaving, frontend.env.now());
+    // After its polls: none that it sent before makes the queue again.
+    if !leaving.task_queue.is_empty() {
+        frontend.peers.matching()?.release_sticky_queue(namespace.id, leaving.task_queue);
+    }
     Ok(public::ShutdownWorkerResponse::default())
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use workflow::{NamespaceId, Timestamp};
 
-use super::left_workers::{LeftWorkers, Worker};
+use super::left_workers::LeftWorkers;
 
 /// All polls that wait on this node. There are as many as matching lets wait.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ impl OutstandingPolls {
     pub(crate) fn begin(&self, poller: Poller, now: Timestamp) -> Option<Ticket> {
         let released = Arc::new(Notify::new());
         let mut board = self.board();
-        let has_left = poller.worker().is_some_and(|worker| board.left.contains(&worker, now));
+        let has_left = board.left.contains(poller.namespace_id, &poller.worker_instance_key, now);
         if has_left || *self.is_closed.borrow() {
             return None;
         }
@@ -58,10 +58,13 @@ impl OutstandingPolls {
     /// Releases the polls of a worker that shuts down, and those that it sent before it knew.
     pub(crate) fn leave(&self, leaving: &Poller, now: Timestamp) {
         let mut board = self.board();
-        if let Some(worker) = leaving.worker() {
-            board.left.insert(worker, now);
-        }
+        board.left.insert(leaving.namespace_id, &leaving.worker_instance_key, now);
         board.release(|poller| leaving.is_same_worker(poller));
+    }
+
+    /// Whether a worker said a moment ago that it leaves.
+    pub(crate) fn has_left(&self, namespace_id: NamespaceId, worker_instance_key: &str, now: Timestamp) -> bool {
+        self.board().left.contains(namespace_id, worker_instance_key, now)
     }
 
     /// Releases all, and lets nobody in any more.
@@ -93,11 +96,6 @@ impl Board {
 }
 
 impl Poller {
-    fn worker(&self) -> Option<Worker> {
-        let key = &self.worker_instance_key;
-        (!key.is_empty()).then(|| (self.namespace_id, key.clone()))
-    }
-
     /// By its key; or by its sticky queue, which belongs to one worker.
     fn is_same_worker(&self, other: &Self) -> bool {
         let is_same = |mine: &str, others: &str| !mine.is_empty() && mine == others;

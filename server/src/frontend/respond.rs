@@ -2,6 +2,7 @@
 
 use prost::bytes::Bytes;
 use proto::everrow::history as request;
+use proto::temporal::api::command::v1::{Command, command::Attributes};
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
@@ -16,7 +17,8 @@ pub(super) async fn workflow_task_completed(
     call: Call<public::RespondWorkflowTaskCompletedRequest>,
 ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
     let namespace = frontend.enter_by_token(&call.request.namespace, &call.request.task_token).await?;
-    let checked = worker::workflow_task_completed(call.request)?;
+    let mut checked = worker::workflow_task_completed(call.request)?;
+    decline_eager_activities_of_leaving(frontend, &namespace, &mut checked);
     let ask =
         request::RespondWorkflowTaskCompletedRequest { namespace_id: namespace.id.to_string(), request: Some(checked) };
     let mut answer = patiently(&frontend.env, call.deadline, || async {
@@ -27,6 +29,28 @@ pub(super) async fn workflow_task_completed(
         activity.workflow_namespace.clone_from(&namespace.name);
     }
     Ok(answer)
+}
+
+/// A worker that leaves completes what it has, but starts nothing: an activity that came with this answer would wait for
+/// its timeout. It goes to a worker that stays. The workers that left are looked up only if an activity is wanted.
+fn decline_eager_activities_of_leaving(
+    frontend: &Frontend,
+    namespace: &Namespace,
+    completed: &mut public::RespondWorkflowTaskCompletedRequest,
+) {
+    let wants_eager = completed.commands.iter_mut().filter_map(eager_execution).any(|is_wanted| *is_wanted);
+    if wants_eager && frontend.polls.has_left(namespace.id, &completed.worker_instance_key, frontend.env.now()) {
+        for is_wanted in completed.commands.iter_mut().filter_map(eager_execution) {
+            *is_wanted = false;
+        }
+    }
+}
+
+fn eager_execution(command: &mut Command) -> Option<&mut bool> {
+    if let Some(Attributes::ScheduleActivityTaskCommandAttributes(activity)) = &mut command.attributes {
+        return Some(&mut activity.request_eager_execution);
+    }
+    None
 }
 
 pub(super) async fn workflow_task_failed(

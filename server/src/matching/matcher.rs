@@ -137,6 +137,11 @@ impl<T, P> Matcher<T, P> {
         (rank.priority == priority).then_some(task)
     }
 
+    /// In their order.
+    pub(super) fn take_tasks(&mut self) -> impl Iterator<Item = T> + use<T, P> {
+        std::mem::take(&mut self.tasks).into_values()
+    }
+
     /// The pollers leave empty-handed and the tasks stay in the store.
     pub(super) fn clear(&mut self) {
         self.tasks.clear();

@@ -2,7 +2,7 @@
 //!
 //! Callers come in here; what needs the store is done by the partition's keeper (`keeper.rs`), which they wake.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
@@ -14,6 +14,7 @@ use super::dispatch::{Delivery, Verdict};
 use super::matcher::{PollerKey, Rank};
 use super::pollers::Poller;
 use super::queries::Query;
+use super::queues::Queues;
 use super::state::{Offered, Phase, State};
 use super::task::{Kind, QueueKey, Task};
 use crate::env::Env;
@@ -38,6 +39,8 @@ pub(super) struct Partition {
     wake: Notify,
     /// Tells those who wait for the keeper to have loaded it.
     loaded: Notify,
+    /// The node's queues, which own this one: where tasks go that a sticky queue cannot keep.
+    queues: Weak<Queues>,
 }
 
 /// What became of a task that was added.
@@ -71,9 +74,9 @@ pub(super) enum Polled {
 }
 
 impl Partition {
-    pub(super) fn new(key: QueueKey, env: Env, config: Arc<MatchingConfig>) -> Arc<Self> {
-        let state = State::new(key.kind, config, env.now());
-        Arc::new(Self { key, env, state: Mutex::new(state), wake: Notify::new(), loaded: Notify::new() })
+    pub(super) fn new(key: QueueKey, env: Env, config: Arc<MatchingConfig>, queues: Weak<Queues>) -> Arc<Self> {
+        let state = Mutex::new(State::new(key.kind, config, env.now()));
+        Arc::new(Self { key, env, state, wake: Notify::new(), loaded: Notify::new(), queues })
     }
 
     pub(super) fn key(&self) -> &QueueKey {
@@ -118,33 +121,55 @@ impl Partition {
         let (sender, mut receiver) = oneshot::channel();
         let Some(key) = self.state().add_poller(sender, poller, self.now()) else { return Polled::Closed };
         let ended = |delivery: Option<Delivery>| delivery.map_or(Polled::Empty, Polled::Found);
-        let mut waiting = WaitingPoller { partition: self, key, poller, has_left: false };
+        let mut waiting = WaitingPoller { partition: self, key, poller, end: PollEnd::CallerGone };
         self.match_all();
-        tokio::select! {
+        let (end, polled) = tokio::select! {
             biased;
-            found = &mut receiver => found.map_or(Polled::Closed, ended),
+            found = &mut receiver => (PollEnd::Answered, found.map_or(Polled::Closed, ended)),
             () = tokio::time::sleep_until(deadline) => {
                 // Closed first: a task that was sent in this very moment is taken, none can follow.
                 receiver.close();
-                receiver.try_recv().map_or(Polled::Empty, ended)
+                (PollEnd::Answered, receiver.try_recv().map_or(Polled::Empty, ended))
             }
             // A task that was sent in this very moment drops out of the channel and is given back.
-            _ = cancelled => {
-                waiting.has_left = true;
-                Polled::Empty
-            }
+            _ = cancelled => (PollEnd::WorkerLeft, Polled::Empty),
+        };
+        waiting.end = end;
+        polled
+    }
+
+    /// The worker of this sticky queue has left. What waits here goes to the queue that the worker shared with others,
+    /// rather than to nobody until it times out.
+    pub(super) fn release(self: &Arc<Self>) {
+        let tasks = self.state().release();
+        self.wake.notify_one();
+        self.move_to_normal_queue(tasks);
+    }
+
+    /// In the background: nobody waits for it. A task that cannot be moved comes back by history's timer.
+    fn move_to_normal_queue(self: &Arc<Self>, tasks: Vec<Task>) {
+        let normal_queue = self.state().normal_queue().map(str::to_owned);
+        let (Some(name), Some(queues)) = (normal_queue, self.queues.upgrade()) else { return };
+        let now = self.now();
+        let tasks: Vec<Task> =
+            tasks.into_iter().filter(|task| !task.is_expired(now)).map(Task::without_expiry).collect();
+        if tasks.is_empty() {
+            return;
         }
+        let key = QueueKey { name, kind: Kind::Normal, ..self.key.clone() };
+        tokio::spawn(async move { queues.add_all(&key, tasks).await });
     }
 
     /// Gives the query to a poller, or lets it wait for one.
     pub(super) fn ask(self: &Arc<Self>, query: Query) -> Asked {
         let now = self.now();
         let mut state = self.state();
-        if !state.is_open() {
+        if self.key.kind == Kind::Sticky {
+            if !state.is_open() || !state.is_polled_within(STICKY_WORKER_GONE_AFTER, now) {
+                return Asked::NoWorker(query);
+            }
+        } else if !state.is_open() {
             return Asked::Closed(query);
-        }
-        if self.key.kind == Kind::Sticky && !state.is_polled_within(STICKY_WORKER_GONE_AFTER, now) {
-            return Asked::NoWorker(query);
         }
         state.ask(self, query, now);
         Asked::Waiting
@@ -181,15 +206,20 @@ impl Partition {
     }
 
     /// A poller that was to have it went away.
-    pub(super) fn give_back(&self, rank: Rank, task: Task) {
-        self.state().give_back(rank, task);
+    pub(super) fn give_back(self: &Arc<Self>, rank: Rank, task: Task) {
+        let orphan = self.state().give_back(rank, task);
         self.wake.notify_one();
+        self.move_to_normal_queue(orphan.into_iter().collect());
     }
 
     /// Its start could not be recorded: not at once again.
-    pub(super) fn put_off(&self, rank: Rank, mut task: Task) {
+    pub(super) fn put_off(self: &Arc<Self>, rank: Rank, mut task: Task) {
         task.n_failures += 1;
         let mut state = self.state();
+        if state.phase() == Phase::Closed {
+            drop(state);
+            return self.move_to_normal_queue(vec![task]);
+        }
         if task.n_failures >= RESPOOL_AFTER && self.key.kind == Kind::Normal {
             task.n_failures = 0;
             state.respool(rank, task);
@@ -277,18 +307,27 @@ struct WaitingPoller<'a> {
     partition: &'a Partition,
     key: PollerKey,
     poller: &'a Poller,
-    /// Told to end, and not to come back.
-    has_left: bool,
+    end: PollEnd,
+}
+
+#[derive(Clone, Copy)]
+enum PollEnd {
+    /// With a task, or empty: its worker comes again.
+    Answered,
+    /// The worker said that it leaves.
+    WorkerLeft,
+    /// The caller broke the call off. It may have left, so this does not count as having been seen.
+    CallerGone,
 }
 
 impl Drop for WaitingPoller<'_> {
     fn drop(&mut self) {
         let mut state = self.partition.state();
         state.remove_poller(self.key, self.partition.now());
-        if self.has_left {
-            state.pollers.left(&self.poller.identity);
-        } else {
-            state.pollers.saw(self.poller, self.partition.now());
+        match self.end {
+            PollEnd::Answered => state.pollers.saw(self.poller, self.partition.now()),
+            PollEnd::WorkerLeft => state.pollers.left(&self.poller.identity),
+            PollEnd::CallerGone => {}
         }
     }
 }

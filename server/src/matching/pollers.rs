@@ -24,6 +24,8 @@ pub(super) struct Poller {
     pub(super) tasks_per_second: Option<f64>,
     pub(super) version_capabilities: Option<WorkerVersionCapabilities>,
     pub(super) deployment_options: Option<WorkerDeploymentOptions>,
+    /// Of a poll of a sticky queue: the queue that the worker shares with others. Empty if its SDK does not name it.
+    pub(super) normal_queue: String,
 }
 
 #[derive(Default)]

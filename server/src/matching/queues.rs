@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use futures_util::future::join_all;
 use persistence::stores::shards::Claim;
 use persistence::stores::task_queues::TaskQueueStore;
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tokio::task::JoinSet;
+use tracing::{debug, warn};
 use workflow::NamespaceId;
 
 use super::config::MatchingConfig;
 use super::keeper::Keeper;
-use super::partition::Partition;
-use super::task::QueueKey;
+use super::partition::{Added, Partition};
+use super::task::{QueueKey, Task};
 use crate::env::Env;
 use crate::errors::ServiceError;
 
@@ -57,7 +59,7 @@ impl Queues {
                 message: "too many task queues in use".into(),
             });
         }
-        let partition = Partition::new(key.clone(), self.env.clone(), Arc::clone(&self.config));
+        let partition = Partition::new(key.clone(), self.env.clone(), Arc::clone(&self.config), Arc::downgrade(self));
         loaded.partitions.insert(key.clone(), Arc::clone(&partition));
         // Those that have ended are taken out here, so that the set does not grow with every queue there ever was.
         while loaded.keepers.try_join_next().is_some() {}
@@ -69,6 +71,18 @@ impl Queues {
     /// The queue's partition, if it is loaded.
     pub(super) fn find(&self, key: &QueueKey) -> Option<Arc<Partition>> {
         self.loaded().partitions.get(key).filter(|partition| !partition.is_closed()).cloned()
+    }
+
+    /// Adds tasks to a queue all at once, so that they are written together.
+    pub(super) async fn add_all(self: &Arc<Self>, key: &QueueKey, tasks: Vec<Task>) {
+        let n_tasks = tasks.len();
+        let added = tasks.into_iter().map(async |task| self.load(key)?.add(task).await);
+        let n_lost =
+            join_all(added).await.into_iter().filter(|added| !matches!(added, Ok(Added::Matched | Added::Spooled)));
+        match n_lost.count() {
+            0 => debug!(queue = %key.name, n_tasks, "moved the tasks of a worker that left"),
+            n_lost => warn!(queue = %key.name, n_tasks, n_lost, "tasks of a worker that left wait for their timeout"),
+        }
     }
 
     /// Deletes all that is stored of a namespace's queues. The lease is taken from whoever has it, which closes the queue

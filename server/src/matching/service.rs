@@ -192,6 +192,15 @@ impl Service {
         Ok(request::CancelOutstandingPollResponse {})
     }
 
+    /// Drops the sticky queue of a worker that leaves: its tasks go to the worker's normal queue at once, and so do those
+    /// that come later, unless the worker polls it again.
+    pub fn release_sticky_queue(&self, namespace_id: NamespaceId, name: String) {
+        let key = QueueKey { namespace_id, name, task_type: TaskType::Workflow, kind: Kind::Sticky };
+        if let Some(partition) = self.queues.find(&key) {
+            partition.release();
+        }
+    }
+
     pub async fn describe_task_queue(
         &self,
         request: request::DescribeTaskQueueRequest,
@@ -329,6 +338,7 @@ fn workflow_poller(request: &public::PollWorkflowTaskQueueRequest) -> Poller {
         tasks_per_second: None,
         version_capabilities: request.worker_version_capabilities.clone(),
         deployment_options: request.deployment_options.clone(),
+        normal_queue: request.task_queue.as_ref().map(|queue| queue.normal_name.clone()).unwrap_or_default(),
     }
 }
 
@@ -339,5 +349,6 @@ fn activity_poller(request: &public::PollActivityTaskQueueRequest) -> Poller {
         tasks_per_second: request.task_queue_metadata.as_ref().and_then(|metadata| metadata.max_tasks_per_second),
         version_capabilities: request.worker_version_capabilities.clone(),
         deployment_options: request.deployment_options.clone(),
+        normal_queue: String::new(),
     }
 }

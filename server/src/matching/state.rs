@@ -35,6 +35,8 @@ pub(super) struct State {
     put_off: BTreeMap<(Timestamp, Rank), Task>,
     pub(super) pollers: PollerHistory,
     hint: BacklogHint,
+    /// Of a sticky queue: the normal queue that its worker polls, too. `None` if the worker did not name it.
+    normal_queue: Option<String>,
     pub(super) rates: Rates,
     /// `None` while the keeper is at work: it looks at everything before it sleeps.
     keeper: Option<Sleep>,
@@ -122,6 +124,7 @@ impl State {
             put_off: BTreeMap::new(),
             pollers: PollerHistory::default(),
             hint: BacklogHint::default(),
+            normal_queue: None,
             rates: Rates { limit: RateLimit::none(now), throttled_until: None, added, dispatched },
             keeper: None,
             touched_at: now,
@@ -188,6 +191,9 @@ impl State {
         }
         self.touched_at = now;
         self.pollers.saw(poller, now);
+        if self.normal_queue.is_none() && !poller.normal_queue.is_empty() {
+            self.normal_queue = Some(poller.normal_queue.clone());
+        }
         self.rates.limit.set(poller.tasks_per_second, now);
         Some(self.matcher.add_poller(sender))
     }
@@ -252,10 +258,7 @@ impl State {
             return;
         }
         self.hint.retracted();
-        while let Some(poller) = self.matcher.take_poller() {
-            // A poll that ended in this very moment was answered empty, too.
-            drop(poller.send(None));
-        }
+        self.answer_polls_empty();
     }
 
     /// When a positive hint is to be taken back; `None` while there is nobody to answer, or a backlog.
@@ -296,10 +299,13 @@ impl State {
         self.keeper.is_some_and(|keeper| self.next_moment(now, keeper.store_at) < keeper.wakes_at)
     }
 
-    pub(super) fn give_back(&mut self, rank: Rank, task: Task) {
-        if self.phase != Phase::Closed {
-            self.matcher.add_task(rank, task);
+    /// The task itself if this partition is closed.
+    pub(super) fn give_back(&mut self, rank: Rank, task: Task) -> Option<Task> {
+        if self.phase == Phase::Closed {
+            return Some(task);
         }
+        self.matcher.add_task(rank, task);
+        None
     }
 
     pub(super) fn put_off(&mut self, rank: Rank, task: Task, until: Timestamp) {
@@ -314,7 +320,7 @@ impl State {
     pub(super) fn take_up(&mut self, now: Timestamp) {
         while let Some(first) = self.put_off.first_entry().filter(|first| first.key().0 <= now) {
             let ((_, rank), task) = first.remove_entry();
-            self.give_back(rank, task);
+            self.matcher.add_task(rank, task);
         }
     }
 
@@ -385,6 +391,28 @@ impl State {
         self.matcher.clear();
         self.put_off.clear();
         self.spool.clear();
+    }
+
+    /// The worker of this sticky queue has left: takes nothing more, answers the polls empty, sends queries elsewhere, and
+    /// returns the tasks that wait here.
+    pub(super) fn release(&mut self) -> Vec<Task> {
+        self.phase = Phase::Closed;
+        self.queries.drain(..).for_each(|query| query.fail(ServiceError::StickyWorkerUnavailable));
+        let mut tasks: Vec<Task> = self.matcher.take_tasks().collect();
+        tasks.extend(std::mem::take(&mut self.put_off).into_values());
+        self.answer_polls_empty();
+        tasks
+    }
+
+    pub(super) fn normal_queue(&self) -> Option<&str> {
+        self.normal_queue.as_deref()
+    }
+
+    fn answer_polls_empty(&mut self) {
+        while let Some(poller) = self.matcher.take_poller() {
+            // A poll that ended in this very moment was answered empty, too.
+            drop(poller.send(None));
+        }
     }
 
     /// Sync match.

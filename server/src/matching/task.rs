@@ -109,6 +109,11 @@ impl Task {
         record.encode_to_vec().into()
     }
 
+    /// As a normal queue takes it: history's timer on the sticky queue goes on by itself.
+    pub(super) fn without_expiry(self) -> Self {
+        Self { expires_at: None, n_failures: 0, ..self }
+    }
+
     pub(super) fn level(&self) -> Priority {
         Priority::from_key(self.priority.priority_key)
     }

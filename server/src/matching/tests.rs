@@ -26,6 +26,7 @@ mod durability;
 mod hints;
 mod polling;
 mod queries;
+mod sticky;
 
 const NAMESPACE: Uuid = Uuid::from_u128(0x6d61_7463_6869_4e67_8123_0000_0000_0001);
 

@@ -166,12 +166,16 @@ impl ByHand {
         self.respond(request).await.expect("a completion");
     }
 
-    /// Completes a workflow task, and wants the next one on the sticky queue.
-    pub(crate) async fn complete_stickily(&self, task_token: Bytes, patience: Duration) {
-        let sticky_attributes = Some(StickyExecutionAttributes {
+    pub(crate) fn sticky_attributes(&self, patience: Duration) -> StickyExecutionAttributes {
+        StickyExecutionAttributes {
             worker_task_queue: Some(self.sticky_queue()),
             schedule_to_start_timeout: patience.try_into().ok(),
-        });
+        }
+    }
+
+    /// Completes a workflow task, and wants the next one on the sticky queue.
+    pub(crate) async fn complete_stickily(&self, task_token: Bytes, patience: Duration) {
+        let sticky_attributes = Some(self.sticky_attributes(patience));
         let request = public::RespondWorkflowTaskCompletedRequest { sticky_attributes, ..self.completion(task_token) };
         self.respond(request).await.expect("a completion");
     }

@@ -6,9 +6,9 @@ use proto::temporal::api::common::v1::ActivityType;
 use proto::temporal::api::enums::v1::{CommandType, EventType, WorkflowIdConflictPolicy};
 use proto::temporal::api::workflowservice::v1 as public;
 
-use crate::by_hand::ByHand;
+use crate::by_hand::{ByHand, PATIENCE};
 use crate::commands::{finish, text};
-use crate::given::{NAMESPACE, a_node};
+use crate::given::{NAMESPACE, a_node, within};
 
 fn eager_start(run: &ByHand) -> public::StartWorkflowExecutionRequest {
     public::StartWorkflowExecutionRequest {
@@ -111,5 +111,32 @@ async fn a_completion_brings_back_the_activities_that_its_worker_wants() {
         EventType::WorkflowTaskStarted,
     ];
     assert_eq!(kinds, expected);
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_leaves_is_given_no_eager_activity() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "eager");
+    run.start().await;
+    let task = run.poll().await;
+    let leaving = public::ShutdownWorkerRequest {
+        namespace: NAMESPACE.into(),
+        worker_instance_key: "leaving".into(),
+        ..Default::default()
+    };
+    run.client().shutdown_worker(leaving).await.unwrap();
+    let mut completion = run.completion(task.task_token);
+    completion.worker_instance_key = "leaving".into();
+    completion.commands = vec![eager_activity(&run)];
+    let answer = run.respond(completion).await.expect("a completion");
+    assert!(answer.activity_tasks.is_empty());
+    let poll = public::PollActivityTaskQueueRequest {
+        namespace: NAMESPACE.into(),
+        task_queue: Some(run.queue()),
+        ..Default::default()
+    };
+    let task = run.client().poll_activity_task_queue(within(PATIENCE, poll)).await.unwrap().into_inner();
+    assert!(!task.task_token.is_empty(), "it is for a worker that stays");
     given.stop().await;
 }

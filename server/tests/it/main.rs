@@ -20,6 +20,7 @@ mod query_costs;
 mod children;
 mod external;
 mod eager;
+mod sticky;
 mod task_failures;
 mod limits;
 mod history_polls;

@@ -40,10 +40,14 @@ pub(super) fn updated(namespace: &Namespace) -> public::UpdateNamespaceResponse 
 
 fn info(namespace: &Namespace) -> NamespaceInfo {
     let record = &namespace.record;
-    // Only what is really there: SDKs change what they do by it. That polls of a worker that leaves are answered is not
-    // told, as it is not by the reference unless it is set so: SDKs that know it lose eager activities at that moment.
-    let capabilities =
-        Capabilities { eager_workflow_start: true, sync_update: true, async_update: true, ..Capabilities::default() };
+    // Only what is really there: SDKs change what they do by it.
+    let capabilities = Capabilities {
+        eager_workflow_start: true,
+        sync_update: true,
+        async_update: true,
+        worker_poll_complete_on_shutdown: true,
+        ..Capabilities::default()
+    };
     let limits = Limits {
         blob_size_limit_error: BLOB_BYTES_MAX as i64,
         memo_size_limit_error: MEMO_BYTES_MAX as i64,
