@@ -1,4 +1,6 @@
-//! Spans of time as people write them: `1h30m`, `1.5d`, `-90s`.
+//! Spans of time as people write them (`1h30m`, `1.5d`, `-90s`), and as the API carries them.
+
+use std::time::Duration;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 /// What is written with a point may add up to less than the largest integer.
@@ -15,6 +17,14 @@ const UNITS: [(&str, i64); 9] = [
     ("m", 60 * NANOS_PER_SECOND),
     ("s", NANOS_PER_SECOND),
 ];
+
+/// A span of the API, unless it is negative. The conversion of `prost_types` negates a negative one to report it, which
+/// overflows for the least number of seconds: a client must not choose whether a handler panics.
+#[must_use]
+pub(crate) fn from_proto(span: prost_types::Duration) -> Option<Duration> {
+    let is_convertible = span.seconds > i64::MIN / 2;
+    is_convertible.then(|| Duration::try_from(span).ok()).flatten()
+}
 
 /// In nanoseconds, if the text is a span. A day has 24 hours.
 #[must_use]
@@ -43,3 +53,6 @@ pub fn parse(text: &str) -> Option<i64> {
     let nanos = whole.checked_add(fractions as i64)?;
     Some(if text.starts_with('-') { -nanos } else { nanos })
 }
+
+#[cfg(test)]
+mod tests;

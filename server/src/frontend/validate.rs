@@ -178,7 +178,7 @@ pub(crate) fn reset(request: &public::ResetWorkflowExecutionRequest) -> Result<(
     execution(request.workflow_execution.as_ref())?;
     if ResetReapplyType::try_from(request.reset_reapply_type).is_err() {
         let unknown = request.reset_reapply_type;
-        return Err(ServiceError::Internal(format!("unknown reset reapply type: {unknown}")));
+        return Err(invalid(format!("unknown reset reapply type: {unknown}")));
     }
     request.post_reset_operations.iter().try_for_each(options::after_reset)
 }

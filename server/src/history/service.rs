@@ -32,6 +32,7 @@ use crate::cluster::segments::Segments;
 use crate::env::Env;
 use crate::errors::ServiceError;
 use crate::namespaces::NamespaceRegistry;
+use crate::spans;
 
 pub struct Service {
     pub(super) ownership: Ownership,
@@ -446,7 +447,5 @@ fn sender(execution: Option<WorkflowExecution>, initiated_event_id: i64, child_o
 
 /// None for what is no time at all, or less than that.
 pub(super) fn span(duration: Option<prost_types::Duration>) -> Option<Duration> {
-    // Making sense of the least number of seconds overflows in the conversion.
-    let duration = duration.filter(|duration| duration.seconds >= 0)?;
-    duration.try_into().ok().filter(|span: &Duration| !span.is_zero())
+    duration.and_then(spans::from_proto).filter(|span| !span.is_zero())
 }

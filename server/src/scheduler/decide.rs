@@ -12,6 +12,7 @@ use workflow::Timestamp;
 use super::schedule::{BUFFER_MAX, Created, RECENT_ACTIONS, Running, Schedule, Start, Stop, fill_in};
 use super::spec::Spec;
 use super::{buffer, times};
+use crate::spans;
 
 /// A schedule that has nothing to do any more is forgotten after this time.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -269,7 +270,7 @@ impl Draft {
     /// Of the times before the update only those are the new schedule's that its jitter puts off until after it.
     fn pass_over(&mut self) {
         let jitter = self.schedule.definition.spec.as_ref().and_then(|spec| spec.jitter);
-        let jitter = jitter.and_then(|jitter| Duration::try_from(jitter).ok()).unwrap_or_default();
+        let jitter = jitter.and_then(spans::from_proto).unwrap_or_default();
         let from = self.now.0.saturating_sub(i64::try_from(jitter.as_nanos()).unwrap_or(i64::MAX));
         let moments = &mut self.schedule.moments;
         moments.processed_at = moments.processed_at.max(Timestamp(from));

@@ -10,6 +10,7 @@ use proto::temporal::api::schedule::v1 as public;
 use workflow::{ExecutionKey, NamespaceId, RunId, Timestamp};
 
 use super::spec::Spec;
+use crate::spans;
 
 /// How late an action may be, if the schedule does not say.
 const CATCHUP_WINDOW_DEFAULT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -246,5 +247,5 @@ fn resolved(asked: ScheduleOverlapPolicy, own: ScheduleOverlapPolicy) -> Schedul
 fn catchup_window(given: Option<prost_types::Duration>) -> Duration {
     let Some(given) = given else { return CATCHUP_WINDOW_DEFAULT };
     // Negative spans are shorter than the shortest.
-    Duration::try_from(given).unwrap_or_default().max(CATCHUP_WINDOW_MIN)
+    spans::from_proto(given).unwrap_or_default().max(CATCHUP_WINDOW_MIN)
 }

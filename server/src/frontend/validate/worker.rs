@@ -86,7 +86,10 @@ pub(crate) fn activity_failure(failure: Option<&Failure>) -> Result<(), ServiceE
             && let Some(delay) = &info.next_retry_delay
             && !is_proper(delay)
         {
-            return Err(invalid(format!("NextRetryDelay is not a valid duration: {delay}")));
+            let (seconds, nanos) = (delay.seconds, delay.nanos);
+            return Err(invalid(format!(
+                "NextRetryDelay is not a valid duration: duration (seconds:{seconds} nanos:{nanos}) is out of range"
+            )));
         }
     }
     Ok(())
@@ -94,9 +97,9 @@ pub(crate) fn activity_failure(failure: Option<&Failure>) -> Result<(), ServiceE
 
 /// What protobuf allows in a duration: ten thousand years, and signs that agree.
 fn is_proper(span: &prost_types::Duration) -> bool {
-    const SECONDS_MAX: i64 = 315_576_000_000;
+    const SECONDS_MAX: u64 = 315_576_000_000;
     let same_sign = (span.seconds >= 0 || span.nanos <= 0) && (span.seconds <= 0 || span.nanos >= 0);
-    same_sign && span.seconds.abs() <= SECONDS_MAX && span.nanos.abs() < 1_000_000_000
+    same_sign && span.seconds.unsigned_abs() <= SECONDS_MAX && span.nanos.unsigned_abs() < 1_000_000_000
 }
 
 /// What a worker says of its own version, and the queue that it is about.

@@ -6,6 +6,8 @@ use proto::temporal::api::schedule::v1 as public;
 use workflow::Timestamp;
 use workflow::civil::Zone;
 
+use crate::spans;
+
 mod calendar;
 mod canonical;
 mod cron;
@@ -63,7 +65,7 @@ impl Spec {
             zone,
             start: spec.start_time.map(Timestamp::from),
             end: spec.end_time.map(Timestamp::from),
-            jitter: spec.jitter.and_then(|jitter| jitter.try_into().ok()).unwrap_or_default(),
+            jitter: spec.jitter.and_then(spans::from_proto).unwrap_or_default(),
         })
     }
 
