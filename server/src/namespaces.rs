@@ -209,7 +209,8 @@ impl NamespaceRegistry {
     pub async fn define(&self, name: &str, attributes: &BTreeMap<String, ValueType>) -> Result<(), ServiceError> {
         let change = |record: &record::Namespace| {
             let attributes = attributes.iter().map(|(name, value_type)| (name.as_str(), *value_type));
-            let aliases = custom::with_added(&record.custom_search_attribute_aliases, attributes);
+            let aliases = custom::with_added(&record.custom_search_attribute_aliases, attributes)
+                .map_err(|too_many| ServiceError::InvalidArgument(too_many.to_string()))?;
             let changed = |aliases| record::Namespace {
                 custom_search_attribute_aliases: aliases,
                 config_version: record.config_version + 1,

@@ -1,6 +1,6 @@
 //! What runs can be searched by, as operators define it and clients ask for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use persistence::stores::visibility::value::ValueType;
 use proto::everrow::record;
@@ -104,13 +104,12 @@ fn added(attributes: HashMap<String, i32>) -> Result<BTreeMap<String, ValueType>
 fn without(record: &record::Namespace, names: &[String]) -> Result<Option<record::Namespace>, ServiceError> {
     let mut changed = record.clone();
     let aliases = &mut changed.custom_search_attribute_aliases;
-    for name in names {
-        let n_before = aliases.len();
-        aliases.retain(|_, alias| alias != name);
-        if aliases.len() == n_before && of_server(name).is_some() {
-            return Err(invalid(format!("Unable to remove non-custom search attributes: {name}.")));
-        }
+    let custom: HashSet<&str> = record.custom_search_attribute_aliases.values().map(String::as_str).collect();
+    if let Some(name) = names.iter().find(|name| !custom.contains(name.as_str()) && of_server(name).is_some()) {
+        return Err(invalid(format!("Unable to remove non-custom search attributes: {name}.")));
     }
+    let removed: HashSet<&str> = names.iter().map(String::as_str).collect();
+    aliases.retain(|_, alias| !removed.contains(alias.as_str()));
     changed.config_version += 1;
     Ok((changed.custom_search_attribute_aliases != record.custom_search_attribute_aliases).then_some(changed))
 }

@@ -1,12 +1,24 @@
 //! The search attributes that a namespace defines for itself, and how any name is resolved in it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use persistence::stores::visibility::value::ValueType;
+use thiserror::Error;
 
 use super::attribute::{Attribute, Predefined, RESERVED_PREFIX, SystemAttribute};
 
-/// By name. There are as many as users define: nothing is laid out for a fixed number.
+/// Custom attributes of one type in one namespace. They are in the namespace's record, which is read whole, and a request
+/// to add tens of thousands must not search a place for each. The reference lays out 3 to 10 of each type.
+pub const OF_ONE_TYPE_MAX: usize = 200;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "Unable to create search attributes: cannot have more than {OF_ONE_TYPE_MAX} search attribute of type {}.",
+    .0.name()
+)]
+pub struct TooMany(ValueType);
+
+/// By name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CustomAttributes(BTreeMap<String, ValueType>);
 
@@ -20,7 +32,7 @@ impl CustomAttributes {
     }
 
     /// From what the record of a namespace says: the place of each attribute, as the API shows it, and its name. A place is
-    /// named by type and number (`Keyword01`); numbers go as high as need be.
+    /// named by type and number (`Keyword01`).
     #[must_use]
     pub fn of_aliases(aliases: &HashMap<String, String>) -> Self {
         let typed = aliases.iter().filter_map(|(place, name)| {
@@ -59,24 +71,23 @@ impl CustomAttributes {
 
 /// The places and names with these attributes added, if that changes anything. One that is there already stays as it is,
 /// of whatever type.
-#[must_use]
 pub fn with_added<'a>(
     aliases: &HashMap<String, String>,
     attributes: impl IntoIterator<Item = (&'a str, ValueType)>,
-) -> Option<HashMap<String, String>> {
+) -> Result<Option<HashMap<String, String>>, TooMany> {
+    let known: HashSet<&str> = aliases.values().map(String::as_str).collect();
     let mut changed = aliases.clone();
     for (name, value_type) in attributes {
-        if !changed.values().any(|known| known == name) {
-            changed.insert(free_place(&changed, value_type), name.to_owned());
+        if !known.contains(name) {
+            changed.insert(free_place(&changed, value_type).ok_or(TooMany(value_type))?, name.to_owned());
         }
     }
-    (changed != *aliases).then_some(changed)
+    Ok((changed != *aliases).then_some(changed))
 }
 
 /// The first place that is free for an attribute of this type.
-fn free_place(aliases: &HashMap<String, String>, value_type: ValueType) -> String {
-    let mut free = places(value_type).filter(|place| !aliases.contains_key(place));
-    free.next().expect("there are more numbers than attributes")
+fn free_place(aliases: &HashMap<String, String>, value_type: ValueType) -> Option<String> {
+    places(value_type).take(OF_ONE_TYPE_MAX).find(|place| !aliases.contains_key(place))
 }
 
 fn places(value_type: ValueType) -> impl Iterator<Item = String> {
