@@ -37,6 +37,10 @@ class ServerProcess:
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        return self._require_running().pid
+
     def start(self) -> None:
         """Returns once the server answers GetSystemInfo and the namespace exists."""
         assert self._process is None, "the server is running"

@@ -27,6 +27,7 @@ enum Suite {
     Golden,
     Go,
     Cli,
+    Hostile,
     Ui,
 }
 
@@ -49,8 +50,9 @@ impl Selection {
                     Some("golden") => Suite::Golden,
                     Some("go") => Suite::Go,
                     Some("cli") => Suite::Cli,
+                    Some("hostile") => Suite::Hostile,
                     Some("ui") => Suite::Ui,
-                    _ => bail!("--suite rust, python, golden, go, cli or ui?"),
+                    _ => bail!("--suite rust, python, golden, go, cli, hostile or ui?"),
                 }),
                 option if option.starts_with('-') => bail!("unknown option {option}"),
                 filter => selection.filters.push(filter.to_owned()),
@@ -60,7 +62,7 @@ impl Selection {
     }
 
     fn suites(&self) -> &[Suite] {
-        const USUAL: [Suite; 5] = [Suite::Rust, Suite::Python, Suite::Golden, Suite::Go, Suite::Cli];
+        const USUAL: [Suite; 6] = [Suite::Rust, Suite::Python, Suite::Golden, Suite::Go, Suite::Cli, Suite::Hostile];
         if self.suites.is_empty() { &USUAL } else { &self.suites }
     }
 }
@@ -92,6 +94,7 @@ fn run_suites(selection: &Selection, cassandra: &str) -> Result<()> {
             Suite::Golden => pytest("tests/golden", &environment, &selection.filters, &[])?,
             Suite::Go => go(&environment, &selection.filters)?,
             Suite::Cli => cli(&environment, &selection.filters)?,
+            Suite::Hostile => pytest("tests/hostile", &environment, &selection.filters, &[])?,
             Suite::Ui => ui(&environment, &selection.filters)?,
         }
     }
