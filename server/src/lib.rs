@@ -18,3 +18,5 @@ pub mod visibility;
 pub mod scheduler;
 pub mod telemetry;
 pub mod version;
+#[cfg(test)]
+mod fuzz;

@@ -4,6 +4,10 @@ use tz::TimeZone;
 
 const DAY: i64 = 24 * 60 * 60;
 
+/// Seconds that a zone's clocks may be ahead of UTC or behind it. RFC 8536 advises less than 26 hours; a search for the
+/// next time relies on it to skip whole years without asking a zone about each day.
+pub const OFFSET_MAX: i64 = 26 * 60 * 60;
+
 /// Which clock a schedule goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Zone {
@@ -22,10 +26,21 @@ impl Zone {
         Self::from_data(rules)
     }
 
-    /// From a file of that database.
+    /// Parses a TZif file of that database. Refuses offsets beyond `OFFSET_MAX`, and ignores leap seconds, as Go does: Unix
+    /// time has none, and every lookup would go through all of them.
     #[must_use]
     pub fn from_data(rules: &[u8]) -> Option<Self> {
-        TimeZone::from_tz_data(rules).ok().map(|zone| Self::Named(Box::new(zone)))
+        let zone = TimeZone::from_tz_data(rules).ok()?;
+        let parsed = zone.as_ref();
+        let is_plausible = |offset: i32| i64::from(offset).abs() <= OFFSET_MAX;
+        if !parsed.local_time_types().iter().all(|local| is_plausible(local.ut_offset())) {
+            return None;
+        }
+        if parsed.leap_seconds().is_empty() {
+            return Some(Self::Named(Box::new(zone)));
+        }
+        let (transitions, types) = (parsed.transitions().to_vec(), parsed.local_time_types().to_vec());
+        TimeZone::new(transitions, types, Vec::new(), *parsed.extra_rule()).ok().map(|zone| Self::Named(Box::new(zone)))
     }
 
     /// How far its clocks are ahead of UTC at this moment, in seconds.
@@ -33,7 +48,16 @@ impl Zone {
     pub fn offset(&self, at: i64) -> i64 {
         match self {
             Self::Utc => 0,
-            Self::Named(zone) => zone.find_local_time_type(at).map_or(0, |local| i64::from(local.ut_offset())),
+            Self::Named(zone) => {
+                // A file without a rule for the time after its last change leaves clocks as they are then.
+                let last = || {
+                    let zone = TimeZone::as_ref(zone);
+                    let last = zone.transitions().last().map_or(0, tz::timezone::Transition::local_time_type_index);
+                    zone.local_time_types().get(last)
+                };
+                let local = zone.find_local_time_type(at).ok().or_else(last);
+                local.map_or(0, |local| i64::from(local.ut_offset()))
+            }
         }
     }
 
@@ -92,3 +116,6 @@ pub fn date(day: i64) -> (i64, i64, i64) {
 pub fn date_of(second: i64) -> (i64, i64, i64) {
     date(second.div_euclid(DAY))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! What happens to a schedule, and what it does then. The only maker of a schedule's next state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::temporal::api::common::v1::{Memo, Payloads, SearchAttributes, WorkflowExecution};
@@ -103,7 +104,9 @@ pub(super) struct Draft {
     wakes_at_before: Option<Timestamp>,
     pub(super) schedule: Schedule,
     /// Nothing if it cannot be read: then it has no times.
-    pub(super) spec: Option<Spec>,
+    pub(super) spec: Option<Arc<Spec>>,
+    /// Backfills are left that this decision had no budget for.
+    pub(super) is_backfill_cut: bool,
     pub(super) now: Timestamp,
 }
 
@@ -148,7 +151,8 @@ impl Draft {
     fn new(schedule: Schedule, now: Timestamp) -> Self {
         // Time does not go backwards for a schedule, whatever the clock says.
         let now = now.max(schedule.moments.created_at);
-        Self { wakes_at_before: schedule.moments.wakes_at, spec: schedule.spec().ok(), schedule, now }
+        let (wakes_at_before, spec) = (schedule.moments.wakes_at, schedule.spec().ok().map(Arc::new));
+        Self { wakes_at_before, spec, schedule, is_backfill_cut: false, now }
     }
 
     /// Does what there is to do now, and says when to look again.
@@ -170,7 +174,7 @@ impl Draft {
         if self.schedule.is_over || self.schedule.has_actions() {
             return Some(at_once);
         }
-        if self.backfills_beside_others() {
+        if self.is_backfill_cut || self.backfills_beside_others() {
             return Some(self.now + BACKFILL_REST);
         }
         let next = times::next(self).filter(|_| self.may_act());
@@ -254,7 +258,7 @@ impl Draft {
         }
         fill_in(&mut definition);
         self.schedule.definition = definition;
-        self.spec = self.schedule.spec().ok();
+        self.spec = self.schedule.spec().ok().map(Arc::new);
         self.pass_over();
         if let Some(attributes) = search_attributes {
             self.schedule.search_attributes = attributes;

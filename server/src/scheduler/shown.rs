@@ -14,7 +14,7 @@ use proto::temporal::api::workflowservice::v1::DescribeScheduleResponse;
 use workflow::{Listing, Timestamp};
 
 use super::schedule::Schedule;
-use super::spec::{Spec, TooManyExclusions};
+use super::spec::{Search, Spec, TooManyExclusions};
 use super::times::TIMES_MAX;
 use crate::search_attributes::attribute::{Attribute, NAMESPACE_DIVISION, SCHEDULE_PAUSED, SCHEDULES};
 use crate::search_attributes::payload;
@@ -76,8 +76,10 @@ impl Schedule {
         let count = if state.limited_actions { count.min(left) } else { count };
         let mut times = Vec::new();
         let (seed, mut moment) = (self.jitter_seed(), self.moments.processed_at);
+        let mut budget = spec.budget();
+        let mut search = Search::new(spec, &seed, &mut budget);
         for _ in 0..TIMES_MAX {
-            let Ok(Some(next)) = spec.next_time(&seed, moment) else { break };
+            let Ok(Some(next)) = search.next_time(moment) else { break };
             moment = next.at;
             if times.len() < count && self.moments.updated_at.is_none_or(|updated_at| updated_at <= moment) {
                 times.push(moment.into());
@@ -96,10 +98,11 @@ impl Schedule {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<prost_types::Timestamp>, TooManyExclusions> {
-        let (seed, mut moment) = (self.jitter_seed(), from);
+        let (seed, mut moment, mut budget) = (self.jitter_seed(), from, spec.budget());
+        let mut search = Search::new(spec, &seed, &mut budget);
         let mut times = Vec::new();
         while times.len() < MATCHING_TIMES_MAX {
-            let Some(next) = spec.next_time(&seed, moment)?.filter(|next| next.at <= to) else { break };
+            let Some(next) = search.next_time(moment)?.filter(|next| next.at <= to) else { break };
             moment = next.at;
             times.push(moment.into());
         }

@@ -5,6 +5,8 @@ use workflow::Timestamp;
 
 use super::decide::{Draft, Manual};
 use super::schedule::BUFFER_MAX;
+use super::spec::budget::Budget;
+use super::spec::{NextTime, Search, Spec};
 
 /// Times that one decision deals with; the rest is left to the next one, which comes at once. A schedule that slept for
 /// long and acts every second must not keep others waiting.
@@ -19,12 +21,14 @@ pub(super) fn pass(draft: &mut Draft) {
         draft.schedule.moments.processed_at = from.max(to);
         return;
     }
+    let Some(spec) = draft.spec.clone() else { return };
+    let (seed, mut budget) = (draft.schedule.jitter_seed(), spec.budget());
+    let mut search = Search::new(&spec, &seed, &mut budget);
     let catchup_window = draft.schedule.catchup_window();
     let updated_at = draft.schedule.moments.updated_at;
     for _ in 0..TIMES_MAX {
-        let Some((nominal, at)) = after(draft, draft.schedule.moments.processed_at).filter(|(_, at)| *at <= to) else {
-            return;
-        };
+        let next = search.next_time(draft.schedule.moments.processed_at).ok().flatten();
+        let Some(NextTime { nominal, at }) = next.filter(|next| next.at <= to) else { return };
         draft.schedule.moments.processed_at = at;
         if updated_at.is_some_and(|updated_at| updated_at > at) {
             // It was another schedule's, which dealt with it.
@@ -38,48 +42,70 @@ pub(super) fn pass(draft: &mut Draft) {
 
 /// Works off a part of the backfills. They take no more than half of the buffer.
 pub(super) fn backfill(draft: &mut Draft) {
+    let Some(spec) = draft.spec.clone() else {
+        draft.schedule.work.backfills.clear();
+        return;
+    };
+    let mut budget = spec.budget();
     for _ in 0..BACKFILLED_MAX {
         if draft.schedule.work.buffer.len() >= BUFFER_MAX / 2 {
             return;
         }
-        let Some((nominal, at)) = next_backfilled(draft) else { return };
+        let Some(NextTime { nominal, at }) = next_backfilled(draft, &spec, &mut budget) else { return };
         let backfill = &mut draft.schedule.work.backfills[0];
         backfill.start_time = Some(at.into());
         let asked = backfill.overlap_policy();
         draft.buffer_start((nominal, at), asked, Manual::Yes);
     }
     // So that what is used up does not look like something to do.
-    next_backfilled(draft);
+    next_backfilled(draft, &spec, &mut budget);
 }
 
-/// The next time of the first backfill that has one; those before it are over.
-fn next_backfilled(draft: &mut Draft) -> Option<(Timestamp, Timestamp)> {
-    loop {
-        let backfill = draft.schedule.work.backfills.first()?;
+/// The next time of the first backfill that has one; those before it are over. Nothing, with backfills left, if the budget
+/// of this decision is used up.
+fn next_backfilled(draft: &mut Draft, spec: &Spec, budget: &mut Budget) -> Option<NextTime> {
+    let seed = draft.schedule.jitter_seed();
+    let backfills = &mut draft.schedule.work.backfills;
+    let mut n_over = 0;
+    let mut found = None;
+    while let Some(backfill) = backfills.get(n_over) {
         let [from, to] =
             [backfill.start_time, backfill.end_time].map(|time| time.map_or(Timestamp(0), Timestamp::from));
-        match after(draft, from).filter(|(_, at)| *at <= to) {
-            Some(next) => return Some(next),
-            None => drop(draft.schedule.work.backfills.remove(0)),
+        let is_whole = budget.is_whole();
+        match Search::new(spec, &seed, budget).next_time(from) {
+            Ok(next) => found = next.filter(|next| next.at <= to),
+            // The next decision has a budget of its own.
+            Err(_) if !is_whole => {
+                draft.is_backfill_cut = true;
+                break;
+            }
+            Err(_) => {}
         }
+        if found.is_some() {
+            break;
+        }
+        n_over += 1;
     }
+    backfills.drain(..n_over);
+    found
 }
 
 /// When the specification has its next time that is not dealt with.
 pub(super) fn next(draft: &Draft) -> Option<Timestamp> {
-    let mut moment = draft.schedule.moments.processed_at;
+    let spec = draft.spec.as_deref()?;
+    let (seed, mut budget) = (draft.schedule.jitter_seed(), spec.budget());
+    let mut search = Search::new(spec, &seed, &mut budget);
+    let processed_at = draft.schedule.moments.processed_at;
+    let mut moment = processed_at;
     for _ in 0..TIMES_MAX {
-        let (_, at) = after(draft, moment)?;
-        if draft.schedule.moments.updated_at.is_none_or(|updated_at| updated_at <= at) {
-            return Some(at);
+        match search.next_time(moment) {
+            Ok(next) => moment = next?.at,
+            // What is found already is dealt with first, and the rest has another budget then.
+            Err(_) => return Some(moment).filter(|moment| *moment > processed_at),
         }
-        moment = at;
+        if draft.schedule.moments.updated_at.is_none_or(|updated_at| updated_at <= moment) {
+            return Some(moment);
+        }
     }
     Some(moment)
-}
-
-/// The nominal time and the moment of the next action; nothing if there is none, or it is too far behind exclusions.
-fn after(draft: &Draft, moment: Timestamp) -> Option<(Timestamp, Timestamp)> {
-    let next = draft.spec.as_ref()?.next_time(&draft.schedule.jitter_seed(), moment).ok()??;
-    Some((next.nominal, next.at))
 }

@@ -1,5 +1,6 @@
 //! A specification in one form: all calendars structured, no cron strings. The API shows it so.
 
+use prost::Message as _;
 use prost_types::Duration;
 use proto::temporal::api::schedule::v1::{CalendarSpec, IntervalSpec, Range, ScheduleSpec, StructuredCalendarSpec};
 
@@ -7,15 +8,30 @@ use super::calendar::{YEAR_MAX, YEAR_MIN};
 use super::cron::{self, Times};
 use super::ranges::{self, Field, Names};
 
+/// Bytes of a specification, in whichever form it comes. Each decision and each description goes through all of it, so
+/// that they stay within a few milliseconds; ten holidays of a hundred years each fit.
+pub const SPEC_BYTES_MAX: usize = 32 * 1024;
 const COMMENT_BYTES_MAX: usize = 200;
 const CONFLICTING_ZONES: &str = "conflicting timezone names";
 
 #[expect(clippy::cast_possible_truncation, reason = "years of this century")]
 const YEARS: (i32, i32) = (YEAR_MIN as i32, YEAR_MAX as i32);
 
-/// The text says what is wrong with a specification, in the reference's words.
-#[expect(deprecated, reason = "older clients still exclude by calendars in text")]
+/// Checks a specification that a client sent. The text says what is wrong with it, in the reference's words. The reference
+/// does not check what is excluded, nor how much there is.
 pub fn canonical(spec: &ScheduleSpec) -> Result<ScheduleSpec, String> {
+    let bytes = spec.encoded_len();
+    if bytes > SPEC_BYTES_MAX {
+        return Err(format!("specification is too long ({bytes}/{SPEC_BYTES_MAX} bytes)"));
+    }
+    let spec = structure(spec)?;
+    spec.exclude_structured_calendar.iter().try_for_each(check_calendar)?;
+    Ok(spec)
+}
+
+/// The same of one that was accepted before.
+#[expect(deprecated, reason = "older clients still exclude by calendars in text")]
+pub(super) fn structure(spec: &ScheduleSpec) -> Result<ScheduleSpec, String> {
     let mut spec = spec.clone();
     for calendar in std::mem::take(&mut spec.calendar) {
         spec.structured_calendar.push(structured(&calendar)?);

@@ -8,24 +8,23 @@ use workflow::civil::Zone;
 
 use crate::spans;
 
+pub(crate) mod budget;
 mod calendar;
 mod canonical;
 mod cron;
 mod interval;
 mod jitter;
 mod ranges;
+mod search;
 #[cfg(test)]
 mod tests;
 
-pub use canonical::canonical;
+pub use canonical::{SPEC_BYTES_MAX, canonical};
 
-use calendar::{Calendar, YEAR_MAX};
+use budget::Budget;
+use calendar::{Calendar, Clock};
 use interval::Interval;
-
-/// So many times in a row may be excluded; whatever comes after so many is not looked for.
-const EXCLUDED_MAX: usize = 1_000_000;
-
-const NANOS_PER_SECOND: i64 = 1_000_000_000;
+pub(crate) use search::Search;
 
 /// A schedule's specification, ready to be asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +32,8 @@ pub struct Spec {
     calendars: Vec<Calendar>,
     intervals: Vec<Interval>,
     excluded: Vec<Calendar>,
+    /// The times of day on which calendars and intervals may fall.
+    clock: Clock,
     zone: Zone,
     start: Option<Timestamp>,
     end: Option<Timestamp>,
@@ -48,7 +49,7 @@ pub struct NextTime {
     pub at: Timestamp,
 }
 
-/// More times are excluded one after another than anybody looks at.
+/// There is no next time within the budget: too much is excluded, or too many calendars name no day.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the schedule calendar specification has too many exclusions. Please modify the specification.")]
 pub struct TooManyExclusions;
@@ -56,11 +57,16 @@ pub struct TooManyExclusions;
 impl Spec {
     /// Reads a specification. The text says what is wrong with one that is none, in the reference's words.
     pub fn parse(spec: &public::ScheduleSpec) -> Result<Self, String> {
-        let spec = canonical(spec)?;
+        // What is stored is not measured again, nor are its exclusions checked: older versions did neither.
+        let spec = canonical::structure(spec)?;
         let zone = zone(&spec)?;
+        let calendars: Vec<_> = spec.structured_calendar.iter().map(Calendar::new).collect();
+        let intervals: Vec<_> = spec.interval.iter().map(Interval::new).collect();
+        let of_intervals = if intervals.is_empty() { Clock::NONE } else { Clock::ANY };
         Ok(Self {
-            calendars: spec.structured_calendar.iter().map(Calendar::new).collect(),
-            intervals: spec.interval.iter().map(Interval::new).collect(),
+            clock: calendars.iter().map(Calendar::clock).fold(of_intervals, Clock::or),
+            calendars,
+            intervals,
             excluded: spec.exclude_structured_calendar.iter().map(Calendar::new).collect(),
             zone,
             start: spec.start_time.map(Timestamp::from),
@@ -69,42 +75,20 @@ impl Spec {
         })
     }
 
-    /// The first time to act that is nominally after this moment; nothing if there is none any more. Schedules with
-    /// different seeds are put off differently, and one always in the same way.
+    /// The first time to act that is nominally after this moment; nothing if there is none any more.
     pub fn next_time(&self, seed: &str, after: Timestamp) -> Result<Option<NextTime>, TooManyExclusions> {
-        // Just before the start, so that the start itself can be a time.
-        let before_start = self.start.map_or(0, |start| start.0.saturating_sub(NANOS_PER_SECOND));
-        let mut second = after.0.max(before_start).div_euclid(NANOS_PER_SECOND);
-        for _ in 0..EXCLUDED_MAX {
-            let Some(next) = self.nominal_after(second) else { return Ok(None) };
-            assert!(next > second, "the next time is not this one");
-            second = next;
-            let Some(nominal) = second.checked_mul(NANOS_PER_SECOND).map(Timestamp) else { return Ok(None) };
-            let (year, ..) = workflow::civil::date_of(second);
-            if self.end.is_some_and(|end| nominal > end) || year > YEAR_MAX {
-                return Ok(None);
-            }
-            if !self.excluded.iter().any(|calendar| calendar.matches(&self.zone, second)) {
-                return Ok(Some(NextTime { nominal, at: nominal + self.put_off(seed, second) }));
-            }
-        }
-        Err(TooManyExclusions)
+        let mut budget = self.budget();
+        Search::new(self, seed, &mut budget).next_time(after)
     }
 
-    /// In seconds since the epoch.
-    fn nominal_after(&self, second: i64) -> Option<i64> {
-        let calendars = self.calendars.iter().filter_map(|calendar| calendar.next(&self.zone, second));
-        calendars.chain(self.intervals.iter().map(|interval| interval.next(second))).min()
+    /// For one computation: the times of a request, of a decision, of an answer.
+    pub(crate) fn budget(&self) -> Budget {
+        // Exclusions cost less than what they exclude.
+        Budget::new(self.n_sources() + self.excluded.len() / search::EXCLUDED_PER_STEP)
     }
 
-    /// Never beyond the next nominal time: actions keep their order.
-    fn put_off(&self, seed: &str, nominal: i64) -> Duration {
-        if self.jitter.is_zero() {
-            return Duration::ZERO;
-        }
-        let following = self.nominal_after(nominal).map(|next| next.saturating_sub(nominal).unsigned_abs());
-        let most = following.map_or(self.jitter, |seconds| self.jitter.min(Duration::from_secs(seconds)));
-        jitter::jitter(seed, nominal, most)
+    fn n_sources(&self) -> usize {
+        self.calendars.len() + self.intervals.len()
     }
 }
 
