@@ -12,7 +12,7 @@ use proto::temporal::api::history::v1::{
     ActivityTaskScheduledEventAttributes,
 };
 
-use crate::activity::{arm_timer, dispatch, find, find_by_id};
+use crate::activity::{arm_timer, dispatch, find};
 use crate::commands::{BadCommand, Completion, check_count, check_size, encode_string, normalize_queue};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::EventId;
@@ -35,13 +35,15 @@ pub(crate) fn schedule(
     let (n_pending, limit) = (draft.state.activities.len(), draft.facts.limits.pending_activities);
     let too_many = WorkflowTaskFailedCause::PendingActivitiesLimitExceeded;
     check_count(too_many, "pending activities", n_pending, limit)?;
-    if find_by_id(draft, &command.activity_id).is_some() {
+    let all = draft.state.activities.iter().map(|(id, activity)| (activity.activity_id.as_str(), EventId(id)));
+    if completion.activities.find(&command.activity_id, all, |id| find(draft, id).is_none()).is_some() {
         let reason = format!(
             "invalid history builder state for action: add-activitytask-scheduled-event, ActivityID: {}",
             command.activity_id
         );
         return Err(BadCommand::new(WorkflowTaskFailedCause::ScheduleActivityDuplicateId, reason));
     }
+    completion.activities.begun(&command.activity_id, draft.state.next_event_id);
     let is_eager = command.request_eager_execution && !pause::is_paused(draft);
     let what = Attributes::ActivityTaskScheduledEventAttributes(ActivityTaskScheduledEventAttributes {
         activity_id: command.activity_id,
@@ -163,7 +165,7 @@ impl Timeouts {
 /// Decides on a `RequestCancelActivityTask` command. Says whether the activity is over with that: no worker had it.
 pub(crate) fn request_cancel(
     draft: &mut Draft,
-    completion: &Completion,
+    completion: &mut Completion,
     command: &RequestCancelActivityTaskCommandAttributes,
     annotation: Annotation,
 ) -> Result<CancelRequest, BadCommand> {
@@ -186,10 +188,9 @@ pub(crate) fn request_cancel(
     });
     draft.record(Entry { annotation, ..what.into() });
     let requested_event_id = draft.state.last_event_id();
-    let is_unstarted = find(draft, scheduled_event_id).is_some_and(|activity| activity.unrecorded.started.is_none());
-    if !is_unstarted {
-        return Ok(CancelRequest::Told);
-    }
+    let unstarted = find(draft, scheduled_event_id).filter(|activity| activity.unrecorded.started.is_none());
+    let Some(unstarted) = unstarted else { return Ok(CancelRequest::Told) };
+    completion.activities.ended(&unstarted.activity_id);
     let what = Attributes::ActivityTaskCanceledEventAttributes(ActivityTaskCanceledEventAttributes {
         details: Some(encode_string("ACTIVITY_ID_NOT_STARTED")),
         latest_cancel_requested_event_id: requested_event_id.0,

@@ -15,6 +15,7 @@ use crate::draft::{Annotation, Draft};
 use crate::events::short_name;
 use crate::ids::{EventId, NamespaceId};
 use crate::input::{KnownNamespaces, RefusedSearchAttributes};
+use crate::names::Names;
 use crate::update_message::{self, Answers};
 use crate::{child_command, close, external, properties, timer};
 
@@ -31,6 +32,12 @@ pub(crate) struct Completion {
     pub eager_activities: Vec<EventId>,
     /// Workflow ids of the children that its commands start.
     pub initiated_children: BTreeSet<String>,
+    /// Pending activities and timers, once many commands ask for them.
+    pub activities: Names,
+    pub timers: Names,
+    /// Bytes of the memo and of the search attributes, once a command changes them.
+    pub memo_size: Option<usize>,
+    pub search_attributes_size: Option<usize>,
     pub namespaces: KnownNamespaces,
     /// Why the command that is processed may not set its search attributes.
     pub refused_search_attributes: Option<RefusedSearchAttributes>,

@@ -18,6 +18,7 @@ mod events;
 mod apply;
 mod replay;
 mod commands;
+mod names;
 mod tasks;
 mod start;
 mod start_policy;

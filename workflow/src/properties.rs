@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use prost::Message;
+use prost::encoding::{encoded_len_varint, key_len};
 use proto::temporal::api::command::v1::{
     ModifyWorkflowPropertiesCommandAttributes, RecordMarkerCommandAttributes,
     UpsertWorkflowSearchAttributesCommandAttributes,
@@ -16,7 +17,7 @@ use proto::temporal::api::history::v1::{
     WorkflowPropertiesModifiedEventAttributes,
 };
 
-use crate::commands::{BadCommand, Completion, check_size};
+use crate::commands::{BadCommand, Completion};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::search_attributes;
 use crate::state::ExecutionState;
@@ -24,7 +25,7 @@ use crate::state::ExecutionState;
 /// Decides on an `UpsertWorkflowSearchAttributes` command.
 pub(crate) fn upsert_search_attributes(
     draft: &mut Draft,
-    completion: &Completion,
+    completion: &mut Completion,
     command: UpsertWorkflowSearchAttributesCommandAttributes,
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
@@ -40,9 +41,12 @@ pub(crate) fn upsert_search_attributes(
     if fields_size(&upsert.indexed_fields) > draft.facts.limits.blob_size {
         return Err(BadCommand::fatal(cause, "UpsertWorkflowSearchAttributesCommandAttributes exceeds size limit."));
     }
-    let mut all = draft.state.search_attributes.as_ref().clone();
-    merge(&mut all.indexed_fields, &upsert.indexed_fields);
-    search_attributes::check_size(draft, cause, Some(&all))?;
+    search_attributes::check_value_sizes(draft, cause, &upsert)?;
+    let before = &draft.state.search_attributes;
+    let size = completion.search_attributes_size.unwrap_or_else(|| before.encoded_len());
+    let size = merged_size(size, &before.indexed_fields, &upsert.indexed_fields);
+    search_attributes::check_total_size(draft, cause, size)?;
+    completion.search_attributes_size = Some(size);
     let what =
         Attributes::UpsertWorkflowSearchAttributesEventAttributes(UpsertWorkflowSearchAttributesEventAttributes {
             workflow_task_completed_event_id: completion.event_id.0,
@@ -55,7 +59,7 @@ pub(crate) fn upsert_search_attributes(
 /// Decides on a `ModifyWorkflowProperties` command.
 pub(crate) fn modify(
     draft: &mut Draft,
-    completion: &Completion,
+    completion: &mut Completion,
     command: ModifyWorkflowPropertiesCommandAttributes,
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
@@ -68,10 +72,13 @@ pub(crate) fn modify(
     if fields_size(&upsert.fields) > draft.facts.limits.blob_size {
         return Err(BadCommand::fatal(cause, "ModifyWorkflowPropertiesCommandAttributes exceeds size limit."));
     }
-    let mut merged = draft.state.memo.as_ref().clone();
-    merge(&mut merged.fields, &upsert.fields);
-    let oversized = "ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.";
-    check_size(draft, cause, Some(&merged), oversized)?;
+    let size = completion.memo_size.unwrap_or_else(|| draft.state.memo.encoded_len());
+    let size = merged_size(size, &draft.state.memo.fields, &upsert.fields);
+    if size > draft.facts.limits.blob_size {
+        let oversized = "ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.";
+        return Err(BadCommand::fatal(cause, oversized));
+    }
+    completion.memo_size = Some(size);
     let what = Attributes::WorkflowPropertiesModifiedEventAttributes(WorkflowPropertiesModifiedEventAttributes {
         workflow_task_completed_event_id: completion.event_id.0,
         upserted_memo: Some(upsert),
@@ -138,6 +145,28 @@ pub(crate) fn merge(fields: &mut HashMap<String, Payload>, upsert: &HashMap<Stri
     }
 }
 
+/// The encoded size of fields after a merge, without doing it: a completion may have thousands of them.
+fn merged_size(size: usize, fields: &HashMap<String, Payload>, upsert: &HashMap<String, Payload>) -> usize {
+    let mut size = size;
+    for (name, value) in upsert {
+        size -= fields.get(name).map_or(0, |old| entry_size(name, old));
+        size += if is_null(value) { 0 } else { entry_size(name, value) };
+    }
+    size
+}
+
+/// Of one field of a memo or of search attributes, both of which are nothing but a map.
+fn entry_size(name: &str, value: &Payload) -> usize {
+    const TAG: u32 = 1;
+    let field = |size: usize| if size == 0 { 0 } else { key_len(TAG) + encoded_len_varint(wide(size)) + size };
+    let (name, value) = (field(name.len()), field(value.encoded_len()));
+    key_len(TAG) + encoded_len_varint(wide(name + value)) + name + value
+}
+
+fn wide(size: usize) -> u64 {
+    u64::try_from(size).expect("a size fits in 64 bits")
+}
+
 /// What data converters write for nothing: no data, a null, or, long ago, an empty list.
 pub(crate) fn is_null(value: &Payload) -> bool {
     value.data.is_empty() || value.data == "null" || value.data == "[]"
@@ -146,3 +175,6 @@ pub(crate) fn is_null(value: &Payload) -> bool {
 fn fields_size(fields: &HashMap<String, Payload>) -> usize {
     fields.iter().map(|(name, value)| name.len() + value.data.len()).sum()
 }
+
+#[cfg(test)]
+mod tests;

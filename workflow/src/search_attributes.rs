@@ -1,8 +1,6 @@
 //! Search attributes that commands carry: whether they may be set, and what they weigh. What is defined where is known
 //! outside of the core, which is told of refusals only.
 
-use std::collections::BTreeMap;
-
 use prost::Message;
 use proto::temporal::api::common::v1::SearchAttributes;
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
@@ -38,17 +36,26 @@ pub(crate) fn check_size(
     attributes: Option<&SearchAttributes>,
 ) -> Result<(), BadCommand> {
     let Some(attributes) = attributes else { return Ok(()) };
-    let limits = &draft.facts.limits;
-    // By name: of several that are too big it is always the same one that is told.
-    let fields: BTreeMap<_, _> = attributes.indexed_fields.iter().collect();
-    for (name, value) in fields {
-        let (size, limit) = (value.data.len(), limits.search_attribute_value_size);
-        if size > limit {
-            let reason = format!("search attribute {name} value size {size} exceeds size limit {limit}");
-            return Err(BadCommand::fatal(cause, &reason));
-        }
-    }
-    let (size, limit) = (attributes.encoded_len(), limits.search_attributes_size);
+    check_value_sizes(draft, cause, attributes)?;
+    check_total_size(draft, cause, attributes.encoded_len())
+}
+
+pub(crate) fn check_value_sizes(
+    draft: &Draft,
+    cause: WorkflowTaskFailedCause,
+    attributes: &SearchAttributes,
+) -> Result<(), BadCommand> {
+    let limit = draft.facts.limits.search_attribute_value_size;
+    // By name: of several that are too big it is always the same one that the error names.
+    let oversized = attributes.indexed_fields.iter().filter(|(_, value)| value.data.len() > limit);
+    let Some((name, value)) = oversized.min_by_key(|(name, _)| name.as_str()) else { return Ok(()) };
+    let size = value.data.len();
+    let reason = format!("search attribute {name} value size {size} exceeds size limit {limit}");
+    Err(BadCommand::fatal(cause, &reason))
+}
+
+pub(crate) fn check_total_size(draft: &Draft, cause: WorkflowTaskFailedCause, size: usize) -> Result<(), BadCommand> {
+    let limit = draft.facts.limits.search_attributes_size;
     if size > limit {
         let reason = format!("total size of search attributes {size} exceeds size limit {limit}");
         return Err(BadCommand::fatal(cause, &reason));

@@ -1,5 +1,7 @@
 //! User timers: started by a command, ended by firing or by cancellation.
 
+use std::collections::BTreeSet;
+
 use proto::temporal::api::command::v1::{CancelTimerCommandAttributes, StartTimerCommandAttributes};
 use proto::temporal::api::enums::v1::WorkflowTaskFailedCause;
 use proto::temporal::api::history::v1::history_event::Attributes;
@@ -7,7 +9,7 @@ use proto::temporal::api::history::v1::{
     HistoryEvent, TimerCanceledEventAttributes, TimerFiredEventAttributes, TimerStartedEventAttributes,
 };
 
-use crate::commands::{BadCommand, Completion};
+use crate::commands::{BadCommand, Completion, check_count};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::EventId;
 use crate::state::ExecutionState;
@@ -24,14 +26,15 @@ pub struct Timer {
     pub version: i64,
 }
 
-/// A pending timer: one that has neither fired nor waits to be recorded as fired.
-fn find<'a>(draft: &'a Draft, timer_id: &str) -> Option<&'a Timer> {
-    let mut named = draft.state.timers.iter().map(|(_, timer)| timer).filter(|timer| timer.timer_id == timer_id);
-    named.find(|timer| !has_waiting_end(draft, timer.started_event_id))
+/// The pending timer of this name: one that has neither fired nor waits to be recorded as fired.
+fn find(draft: &Draft, completion: &mut Completion, timer_id: &str) -> Option<EventId> {
+    let all = draft.state.timers.iter().map(|(_, timer)| (timer.timer_id.as_str(), timer.started_event_id));
+    completion.timers.find(timer_id, all, |id| waiting_ends(draft).any(|fired| fired == id.0))
 }
 
-fn has_waiting_end(draft: &Draft, started_event_id: EventId) -> bool {
-    draft.waiting().any(|event| fired_timer(event).is_some_and(|fired| fired.started_event_id == started_event_id.0))
+/// The timers that have fired, as events that wait to be recorded tell.
+fn waiting_ends(draft: &Draft) -> impl Iterator<Item = i64> {
+    draft.waiting().filter_map(fired_timer).map(|fired| fired.started_event_id)
 }
 
 fn fired_timer(event: &HistoryEvent) -> Option<&TimerFiredEventAttributes> {
@@ -44,7 +47,7 @@ fn fired_timer(event: &HistoryEvent) -> Option<&TimerFiredEventAttributes> {
 /// Decides on a `StartTimer` command.
 pub(crate) fn start(
     draft: &mut Draft,
-    completion: &Completion,
+    completion: &mut Completion,
     command: StartTimerCommandAttributes,
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
@@ -55,11 +58,13 @@ pub(crate) fn start(
         let reason = format!("An invalid StartToFireTimeout is set on StartTimerCommand: {reason}. TimerId={timer_id}");
         BadCommand::new(cause, reason)
     })?;
-    if find(draft, &command.timer_id).is_some() {
+    check_count(cause, "pending timers", draft.state.timers.len(), draft.facts.limits.pending_timers)?;
+    if find(draft, completion, &command.timer_id).is_some() {
         let reason =
             format!("invalid history builder state for action: add-timer-started-event, TimerID: {}", command.timer_id);
         return Err(BadCommand::new(WorkflowTaskFailedCause::StartTimerDuplicateId, reason));
     }
+    completion.timers.begun(&command.timer_id, draft.state.next_event_id);
     let what = Attributes::TimerStartedEventAttributes(TimerStartedEventAttributes {
         timer_id: command.timer_id,
         start_to_fire_timeout: Some(to_proto(delay)),
@@ -76,13 +81,13 @@ pub(crate) fn start(
 /// Decides on a `CancelTimer` command.
 pub(crate) fn cancel(
     draft: &mut Draft,
-    completion: &Completion,
+    completion: &mut Completion,
     command: CancelTimerCommandAttributes,
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
     let cause = WorkflowTaskFailedCause::BadCancelTimerAttributes;
     check_id(draft, cause, &command.timer_id, "CancelTimerCommand")?;
-    let pending = find(draft, &command.timer_id).map(|timer| timer.started_event_id.0);
+    let pending = find(draft, completion, &command.timer_id).map(|id| id.0);
     // If it fired while the task was in flight, the workflow never hears of that.
     let started_event_id = pending.or_else(|| {
         let is_it = |event: &HistoryEvent| fired_timer(event).is_some_and(|fired| fired.timer_id == command.timer_id);
@@ -95,6 +100,7 @@ pub(crate) fn cancel(
         );
         return Err(BadCommand::new(cause, reason));
     };
+    completion.timers.ended(&command.timer_id);
     let what = Attributes::TimerCanceledEventAttributes(TimerCanceledEventAttributes {
         timer_id: command.timer_id,
         started_event_id,
@@ -107,9 +113,10 @@ pub(crate) fn cancel(
 
 /// A timer's moment came: all timers that are due fire, the earliest first.
 pub(crate) fn fire(draft: &mut Draft, started_event_id: EventId, version: i64) -> Outcome {
+    let waiting: BTreeSet<i64> = waiting_ends(draft).collect();
     let mut due: Vec<(Timestamp, i64)> = Vec::new();
     for (id, timer) in draft.state.timers.iter() {
-        if timer.fires_at <= draft.now() && !has_waiting_end(draft, timer.started_event_id) {
+        if timer.fires_at <= draft.now() && !waiting.contains(&id) {
             due.push((timer.fires_at, id));
         }
     }

@@ -60,6 +60,9 @@ pub struct Limits {
     pub pending_children: usize,
     pub pending_external_signals: usize,
     pub pending_external_cancels: usize,
+    /// The reference has no such limit. Each timer is a row that is written under the run's lock, and all of them are looked
+    /// through when one fires.
+    pub pending_timers: usize,
     pub signals: i64,
     /// Updates that are not completed.
     pub updates_in_flight: usize,
@@ -306,6 +309,7 @@ impl Default for Limits {
             pending_children: 2000,
             pending_external_signals: 2000,
             pending_external_cancels: 2000,
+            pending_timers: 10_000,
             signals: 10_000,
             updates_in_flight: 10,
             updates_in_flight_size: 20 * 1024 * 1024,

@@ -1,6 +1,6 @@
 //! Protocol messages: how an update's request reaches a worker, and what the worker answers with a workflow task.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prost::{Message as _, Name};
@@ -28,9 +28,10 @@ const PROTOCOL: &str = "temporal.api.update.v1";
 /// What a worker answers with a workflow task, and the updates that it may answer.
 #[derive(Default)]
 pub(crate) struct Answers {
-    messages: Vec<Message>,
-    /// Ids that a command has named. A second message of the same id can no longer be named.
-    named: BTreeSet<String>,
+    /// Nothing where a command has named one.
+    messages: Vec<Option<Message>>,
+    /// Where the first message of each id stands, once a command names one. A second one of the same id cannot be named.
+    places: Option<BTreeMap<String, usize>>,
     waiting: Vec<WaitingUpdate>,
     /// Updates that this workflow task rejects: nothing more can be said of them.
     rejected: BTreeSet<String>,
@@ -94,7 +95,7 @@ pub(crate) fn only_reject(messages: &[Message]) -> bool {
 
 impl Answers {
     pub(crate) fn new(messages: Vec<Message>, waiting: Vec<WaitingUpdate>) -> Self {
-        Self { messages, waiting, ..Self::default() }
+        Self { messages: messages.into_iter().map(Some).collect(), waiting, ..Self::default() }
     }
 
     /// Updates that no worker has answered yet.
@@ -103,12 +104,14 @@ impl Answers {
     }
 
     fn take_message(&mut self, message_id: &str) -> Option<Message> {
-        if self.named.contains(message_id) {
-            return None;
-        }
-        let position = self.messages.iter().position(|message| message.id == message_id)?;
-        self.named.insert(message_id.to_owned());
-        Some(self.messages.remove(position))
+        let messages = &mut self.messages;
+        let places = self.places.get_or_insert_with(|| {
+            let ids =
+                messages.iter().enumerate().filter_map(|(place, message)| Some((message.as_ref()?.id.clone(), place)));
+            // The first of an id is put in last, and stays.
+            ids.rev().collect()
+        });
+        messages.get_mut(*places.get(message_id)?)?.take()
     }
 
     fn take_waiting(&mut self, update_id: &str) -> Option<WaitingUpdate> {
@@ -134,7 +137,7 @@ pub(crate) fn process_command(
 
 /// Messages without a command come after all commands, in their own order.
 pub(crate) fn process_rest(draft: &mut Draft, completion: &mut Completion) -> Result<(), BadCommand> {
-    for message in std::mem::take(&mut completion.answers.messages) {
+    for message in std::mem::take(&mut completion.answers.messages).into_iter().flatten() {
         process(draft, completion, &message)?;
     }
     Ok(())

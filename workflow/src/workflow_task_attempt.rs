@@ -13,6 +13,7 @@ use crate::draft::Draft;
 use crate::events::{kind, short_name};
 use crate::ids::EventId;
 use crate::input::{CompleteWorkflowTask, FailWorkflowTask, StartWorkflowTask};
+use crate::names::Names;
 use crate::pause;
 use crate::speculative;
 use crate::state::ExecutionState;
@@ -125,6 +126,10 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
         canceled_unstarted: false,
         eager_activities: Vec::new(),
         initiated_children: BTreeSet::new(),
+        activities: Names::default(),
+        timers: Names::default(),
+        memo_size: None,
+        search_attributes_size: None,
         namespaces: input.namespaces,
         refused_search_attributes: None,
         answers: Answers::new(input.messages, input.updates),

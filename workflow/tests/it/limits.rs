@@ -46,7 +46,7 @@ fn end_reason(run: &Run) -> (&str, &str) {
 #[test]
 fn so_many_things_may_be_pending_and_no_more() {
     type Case = (fn(usize) -> Command, Cause, &'static str);
-    let cases: [Case; 4] = [
+    let cases: [Case; 5] = [
         (|n| schedule_activity(&n.to_string()), Cause::PendingActivitiesLimitExceeded, "pending activities"),
         (
             |n| start_child(&n.to_string()),
@@ -63,6 +63,7 @@ fn so_many_things_may_be_pending_and_no_more() {
             Cause::PendingRequestCancelLimitExceeded,
             "pending requests to cancel external workflows",
         ),
+        (|n| start_timer(&n.to_string(), SECOND), Cause::BadStartTimerAttributes, "pending timers"),
     ];
     for (another, cause, what) in cases {
         for n_commands in 2..=4 {
@@ -70,6 +71,7 @@ fn so_many_things_may_be_pending_and_no_more() {
             let limits = &mut run.facts.limits;
             (limits.pending_activities, limits.pending_children) = (3, 3);
             (limits.pending_external_signals, limits.pending_external_cancels) = (3, 3);
+            limits.pending_timers = 3;
             let reply = run.try_complete_task((0..n_commands).map(another).collect()).unwrap();
             if n_commands <= 3 {
                 assert!(matches!(reply, Reply::WorkflowTaskCompleted { .. }), "{n_commands} {what}: {reply:?}");
