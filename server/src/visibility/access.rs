@@ -35,7 +35,7 @@ pub(super) enum Part {
 }
 
 /// More parts than this are not worth it: each is a read of every segment.
-const PARTS_MAX: usize = 64;
+pub(super) const PARTS_MAX: usize = 64;
 
 /// The ways to find the runs that a filter can hold for, the most promising first. Each finds all of them.
 pub(super) fn accesses(filter: Option<&Filter>) -> Vec<Access> {

@@ -41,6 +41,12 @@ impl Service {
         let Some(attribute) = &query.group_by else {
             return Ok(CountWorkflowExecutionsResponse { count, groups: Vec::new() });
         };
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        // Statuses come by their numbers, as in the reference, which stores them so; whatever else, by its value.
+        groups.sort_by_key(|(value, _)| match value {
+            Some(Value::Keyword(name)) if is_status(attribute) => status::number(name),
+            _ => None,
+        });
         let groups = groups.into_iter().map(|(value, count)| AggregationGroup {
             group_values: vec![value.map_or_else(Payload::default, |value| payload::encode(attribute, &value))],
             count,
@@ -50,8 +56,7 @@ impl Service {
 
     /// From what the shards have counted, if the query asks for statuses and nothing else.
     async fn count_by_tally(&self, namespace_id: NamespaceId, query: &Query) -> Result<Option<Groups>, ServiceError> {
-        let by_status = Attribute::System(SystemAttribute::ExecutionStatus);
-        let is_by_status = query.group_by.as_ref().is_none_or(|attribute| *attribute == by_status);
+        let is_by_status = query.group_by.as_ref().is_none_or(is_status);
         let terms = query.filter.as_ref().map_or(&[][..], conjuncts);
         let Some(is_asked_for) = only_statuses(terms).filter(|_| is_by_status) else { return Ok(None) };
         let counts = self.peers.history()?.count_runs(namespace_id).await?;
@@ -75,14 +80,23 @@ impl Service {
                 *groups.entry(value).or_default() += 1;
             }
         };
+        let mut turns = reading.turns();
         if let Some(candidates) = reading.search(MANY).await?.candidates {
-            reading.records(candidates).await?.iter().for_each(count);
+            for record in reading.records(candidates).await? {
+                count(&record);
+                turns.next().await;
+            }
             return Ok(groups);
         }
         let mut all = reading.everything();
         while let Some(record) = all.next().await? {
             count(&record);
+            turns.next().await;
         }
         Ok(groups)
     }
+}
+
+fn is_status(attribute: &Attribute) -> bool {
+    *attribute == Attribute::System(SystemAttribute::ExecutionStatus)
 }

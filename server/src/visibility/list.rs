@@ -7,7 +7,7 @@ use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use workflow::{NamespaceId, Timestamp};
 
 use super::bounds::Bounds;
-use super::order::{Ordering, Place, as_they_are, reached};
+use super::order::{Ordering, Place, as_they_are, by_start, reached, started_at};
 use super::query::error::QueryError;
 use super::query::filter::Query;
 use super::query::{self};
@@ -141,7 +141,11 @@ impl Asked {
         let invalid = || ServiceError::InvalidArgument("Invalid NextPageToken.".into());
         let token = ListPageToken::decode(token.clone()).map_err(|_| invalid())?;
         let is_ours = token.namespace_id == self.namespace_id.0.as_bytes()[..] && token.query_hash == self.query_hash;
-        let is_place = !query.order_by.is_empty() || reached(&token.position).is_some();
+        let is_place = match (by_start(&query.order_by), query.order_by.is_empty()) {
+            (Some(direction), _) => started_at(&token.position, direction).is_some(),
+            (None, true) => reached(&token.position).is_some(),
+            (None, false) => true,
+        };
         if !is_ours || !is_place {
             return Err(invalid());
         }
@@ -176,3 +180,6 @@ fn page(gathered: Gathered, page_size: usize, is_usual: bool, token: impl Fn(Pla
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+#[cfg(test)]
+mod tests;

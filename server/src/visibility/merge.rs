@@ -1,6 +1,6 @@
 //! Rows of many segments as one sequence in order, reading no more of each than the sequence needs.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::VecDeque;
 
 use futures_util::future::try_join_all;
@@ -8,18 +8,22 @@ use persistence::engine::Continuation;
 use persistence::error::StoreError;
 use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::{Found, Index, VisibilityStore};
-use workflow::{NamespaceId, RunId, Timestamp};
+use workflow::{NamespaceId, Timestamp};
 
-/// By which moment runs are ordered, the latest first.
+/// By which moment runs are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
+    /// The latest first.
     Start,
+    /// The earliest first.
+    OldestStart,
+    /// The latest first.
     Close,
 }
 
-/// Rows of a segment that may be next once the sequence has come down to `latest`: none of them is later.
+/// Rows of a segment that may be next once the sequence has come to `edge`: none of them is before it in the order.
 pub(super) struct Ahead {
-    pub(super) latest: Timestamp,
+    pub(super) edge: Timestamp,
     pub(super) segment: i64,
     pub(super) indexes: Vec<Index>,
 }
@@ -36,7 +40,7 @@ pub(super) struct Merge<'s> {
     namespace_id: NamespaceId,
     by: By,
     chunks: Chunks,
-    /// The one with the latest rows last.
+    /// The one that comes next last.
     ahead: Vec<Ahead>,
     sources: Vec<Source>,
 }
@@ -62,7 +66,7 @@ impl<'s> Merge<'s> {
         chunks: Chunks,
         mut ahead: Vec<Ahead>,
     ) -> Self {
-        ahead.sort_by_key(|ahead| ahead.latest);
+        ahead.sort_by(|one, other| by.compare(other.edge, one.edge));
         Self { store, namespace_id, by, chunks, ahead, sources: Vec::new() }
     }
 
@@ -71,9 +75,9 @@ impl<'s> Merge<'s> {
         loop {
             self.fill().await?;
             let best = self.sources.iter().enumerate().filter_map(|(n, source)| Some((n, source.buffered.front()?)));
-            let best = best.min_by_key(|(_, record)| self.by.key(record));
+            let best = best.min_by(|(_, one), (_, other)| self.by.compare_records(one, other));
             let best = best.map(|(n, record)| (n, self.by.moment(record)));
-            let is_ahead = |ahead: &Ahead| best.is_none_or(|(_, moment)| ahead.latest >= moment);
+            let is_ahead = |ahead: &Ahead| best.is_none_or(|(_, moment)| self.by.compare(ahead.edge, moment).is_le());
             if self.ahead.last().is_some_and(is_ahead) {
                 self.open();
             } else {
@@ -127,13 +131,25 @@ impl Source {
 impl By {
     fn moment(self, record: &Record) -> Timestamp {
         match self {
-            Self::Start => record.started_at,
+            Self::Start | Self::OldestStart => record.started_at,
             Self::Close => record.closed.map_or(Timestamp(i64::MAX), |closed| closed.at),
         }
     }
 
+    /// Which of two moments comes first.
+    fn compare(self, one: Timestamp, other: Timestamp) -> Ordering {
+        match self {
+            Self::Start | Self::Close => other.cmp(&one),
+            Self::OldestStart => one.cmp(&other),
+        }
+    }
+
     /// As the rows are ordered: what closed at the same moment, by start; what started at the same moment, by run id.
-    fn key(self, record: &Record) -> (Reverse<Timestamp>, Reverse<Timestamp>, RunId) {
-        (Reverse(self.moment(record)), Reverse(record.started_at), record.run_id)
+    fn compare_records(self, one: &Record, other: &Record) -> Ordering {
+        let key = |record: &Record| (Reverse(self.moment(record)), Reverse(record.started_at), record.run_id);
+        match self {
+            Self::Start | Self::Close => key(one).cmp(&key(other)),
+            Self::OldestStart => key(other).cmp(&key(one)),
+        }
     }
 }

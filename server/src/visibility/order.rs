@@ -11,6 +11,7 @@ use workflow::Timestamp;
 
 use super::query::filter::{Direction, OrderBy};
 use super::record_values::value_of;
+use crate::search_attributes::attribute::{Attribute, SystemAttribute};
 
 /// A change is in the store this long after it happened at the latest, or nearly: runs that closed so shortly before a list
 /// began may have been open to its first page.
@@ -90,6 +91,27 @@ pub(super) fn reached(place: &[u8]) -> Option<Reached> {
         CLOSED if rest.len() == 32 => Some(Reached::Closed(moment)),
         _ => None,
     }
+}
+
+/// In which direction a list goes through runs by their start, if that is what it is ordered by first.
+pub(super) fn by_start(order_by: &[OrderBy]) -> Option<Direction> {
+    let first = order_by.first()?;
+    (first.attribute == Attribute::System(SystemAttribute::StartTime)).then_some(first.direction)
+}
+
+/// When the run with this place started, in a list that is ordered by that first. `None` if it is no such place.
+pub(super) fn started_at(place: &[u8], direction: Direction) -> Option<Timestamp> {
+    let (0, rest) = place.split_first().map(|(set, rest)| (*set, rest))? else { return None };
+    let plain = |byte: &u8| if direction == Direction::Descending { !*byte } else { *byte };
+    let mut bytes = rest.iter().map(plain);
+    let mut key = [0; 8];
+    for byte in &mut key {
+        *byte = bytes.next()?;
+        if *byte == 0 && bytes.next()? != u8::MAX {
+            return None;
+        }
+    }
+    Some(Timestamp((u64::from_be_bytes(key) ^ SIGN).cast_signed()))
 }
 
 /// The order in which the runs of one page are told: by what they are now.

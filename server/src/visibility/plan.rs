@@ -7,37 +7,61 @@ use workflow::NamespaceId;
 use super::access::accesses;
 use super::candidates::{FEW, MANY, Search};
 use super::list::{Among, From};
-use super::reading::{Gathered, Reading, SCANNED_MAX};
+use super::order::by_start;
+use super::query::filter::Direction;
+use super::reading::{Gathered, Reading};
 use super::service::Service;
 use crate::errors::ServiceError;
 use crate::search_attributes::custom::CustomAttributes;
 
-/// A page of the usual order may look at so many runs for each that it tells before an index is asked for many.
+/// Rows scanned for each run of a page before an index scan of up to `MANY` candidates is tried.
 const SCANNED_PER_RUN: usize = 10;
 
 impl Reading<'_> {
     /// The next runs, in the order of the list.
     pub(super) async fn gather(&self, limit: usize) -> Result<Gathered, StoreError> {
         if let Some(candidates) = self.search(FEW).await?.candidates {
-            return Ok(self.first_of(self.records(candidates).await?, limit));
+            return Ok(self.first_of(self.records(candidates).await?, limit).await);
         }
         let has_index = !accesses(self.filter).is_empty();
-        if self.ordering.order_by.is_empty() {
-            let scanned_max = if has_index { (SCANNED_PER_RUN * limit).min(SCANNED_MAX) } else { SCANNED_MAX };
-            let gathered = self.in_order(limit, scanned_max).await?;
+        if let Some(sequence) = self.sequence() {
+            let scanned_max =
+                if has_index { (SCANNED_PER_RUN * limit).min(self.scanned_max()) } else { self.scanned_max() };
+            let gathered = self.in_sequence(sequence, limit, scanned_max).await?;
             if gathered.cut_at.is_none() || !has_index {
                 return Ok(gathered);
             }
         }
         if has_index && let Some(candidates) = self.search(MANY).await?.candidates {
-            return Ok(self.first_of(self.records(candidates).await?, limit));
+            return Ok(self.first_of(self.records(candidates).await?, limit).await);
         }
-        if self.ordering.order_by.is_empty() {
-            self.in_order(limit, SCANNED_MAX).await
-        } else {
-            self.sorted(limit).await
+        match self.sequence() {
+            Some(sequence) => self.in_sequence(sequence, limit, self.scanned_max()).await,
+            None => self.sorted(limit).await,
         }
     }
+
+    /// The rows that have the order of the list, if there are any.
+    fn sequence(&self) -> Option<Sequence> {
+        match by_start(self.ordering.order_by) {
+            Some(direction) => Some(Sequence::ByStart(direction)),
+            None => self.ordering.order_by.is_empty().then_some(Sequence::Usual),
+        }
+    }
+
+    async fn in_sequence(&self, sequence: Sequence, limit: usize, scanned_max: usize) -> Result<Gathered, StoreError> {
+        match sequence {
+            Sequence::Usual => self.in_order(limit, scanned_max).await,
+            Sequence::ByStart(direction) => self.by_start(direction, limit, scanned_max).await,
+        }
+    }
+}
+
+/// Rows in the order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sequence {
+    Usual,
+    ByStart(Direction),
 }
 
 impl Service {
@@ -63,12 +87,13 @@ impl Service {
         ));
         let few = reading.search(FEW).await?;
         lines.extend(explained(&few, FEW));
-        lines.push(match (few.candidates, few.tried.is_empty(), query.order_by.is_empty()) {
+        let order = if by_start(&query.order_by).is_some() { "the order of their starts" } else { "the usual order" };
+        lines.push(match (few.candidates, few.tried.is_empty(), reading.sequence().is_some()) {
             (Some(candidates), ..) => format!("plan: read the records of {} candidates, and sort them", candidates.len()),
-            (None, true, true) => format!("plan: look at runs in the usual order, at most {SCANNED_MAX} for a page"),
+            (None, true, true) => format!("plan: look at runs in {order}, at most {} for a page", reading.scanned_max()),
             (None, true, false) => "plan: look at all runs within the bounds, and sort them".to_owned(),
             (None, false, true) => format!(
-                "plan: look at runs in the usual order; if a page takes more than {SCANNED_PER_RUN} for each run, ask the indexes for up to {MANY}"
+                "plan: look at runs in {order}; if a page takes more than {SCANNED_PER_RUN} for each run, ask the indexes for up to {MANY}"
             ),
             (None, false, false) => {
                 format!("plan: ask the indexes for up to {MANY}; if there are more, look at all runs within the bounds")

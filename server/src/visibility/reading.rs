@@ -10,12 +10,18 @@ use workflow::{NamespaceId, Timestamp};
 use super::bounds::{Bounds, Span};
 use super::merge::{Ahead, By, Chunks, Merge};
 use super::order::{Ordering, Place, Reached};
-use super::query::filter::Filter;
+use super::query::filter::{Direction, Filter};
 use super::record_values::matches;
 use crate::cluster::segments::{AGE_MAX, CLOCK_SLACK, begins_at};
 
 /// Rows looked at for one page; then the client gets what was found, and asks on.
-pub(super) const SCANNED_MAX: usize = 20_000;
+const SCANNED_MAX: usize = 20_000;
+/// Comparisons of one page: a filter of many values looks at fewer rows, and the client asks on.
+const TESTS_PER_PAGE: usize = 2_000_000;
+/// Rows that a page looks at whatever its filter weighs.
+const SCANNED_MIN: usize = 100;
+/// Comparisons after which other requests have their turn: about a millisecond.
+const TESTS_PER_TURN: usize = 20_000;
 /// Rows read at once where many are looked at for each that is told.
 const CHUNK: usize = 512;
 /// Runs that closed since a list began, of each status and segment, that are given the places of open ones. A client that
@@ -33,6 +39,23 @@ pub(super) struct Reading<'a> {
     pub(super) after: Option<Place>,
 }
 
+/// Gives other requests a turn while a filter is asked of many runs, and lets go of the work if its caller has gone.
+pub(super) struct Turns {
+    weight: usize,
+    n_tests: usize,
+}
+
+impl Turns {
+    /// One more run was looked at.
+    pub(super) async fn next(&mut self) {
+        self.n_tests += self.weight;
+        if self.n_tests >= TESTS_PER_TURN {
+            self.n_tests = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// Runs in their order, with their places.
 #[derive(Default)]
 pub(super) struct Gathered {
@@ -42,10 +65,23 @@ pub(super) struct Gathered {
 }
 
 impl Reading<'_> {
-    /// The next runs in the usual order, of so many that are looked at.
+    fn weight(&self) -> usize {
+        self.ordering.order_by.len() + self.filter.map_or(1, Filter::weight)
+    }
+
+    pub(super) fn turns(&self) -> Turns {
+        Turns { weight: self.weight(), n_tests: 0 }
+    }
+
+    /// Rows that one page may look at.
+    pub(super) fn scanned_max(&self) -> usize {
+        (TESTS_PER_PAGE / self.weight()).clamp(SCANNED_MIN, SCANNED_MAX)
+    }
+
+    /// The next runs in the usual order, of `scanned_max` rows at most.
     pub(super) async fn in_order(&self, limit: usize, scanned_max: usize) -> Result<Gathered, StoreError> {
         let mut gathered = Gathered::default();
-        let mut n_scanned = 0;
+        let (mut n_scanned, mut turns) = (0, self.turns());
         let reached = self.after.as_deref().and_then(super::order::reached);
         if !matches!(reached, Some(Reached::Closed(_))) {
             let to = if let Some(Reached::Open(to)) = reached { to } else { Timestamp(i64::MAX) };
@@ -66,6 +102,7 @@ impl Reading<'_> {
                 let Some(record) = next else { continue };
                 n_scanned += 1;
                 self.consider(record, &mut gathered, n_scanned >= scanned_max);
+                turns.next().await;
             }
         }
         if gathered.wants_more(limit) {
@@ -75,6 +112,53 @@ impl Reading<'_> {
                 let Some(record) = closed.next().await? else { break };
                 n_scanned += 1;
                 self.consider(record, &mut gathered, n_scanned >= scanned_max);
+                turns.next().await;
+            }
+        }
+        Ok(gathered)
+    }
+
+    /// The next runs by their starts. Those that started at one moment are put in order here, by what else the order asks.
+    pub(super) async fn by_start(
+        &self,
+        direction: Direction,
+        limit: usize,
+        scanned_max: usize,
+    ) -> Result<Gathered, StoreError> {
+        let reached = self.after.as_deref().and_then(|place| super::order::started_at(place, direction));
+        let started = match (reached, direction) {
+            (None, _) => self.bounds.started,
+            (Some(reached), Direction::Ascending) => self.bounds.started.since(reached),
+            (Some(reached), Direction::Descending) => self.bounds.started.until(reached),
+        };
+        let mut runs = self.started_within(started, direction, self.chunks(limit));
+        let mut gathered = Gathered::default();
+        let (mut n_scanned, mut turns) = (0, self.turns());
+        let mut next = runs.next().await?;
+        while let Some(first) = next.take() {
+            let moment = first.started_at;
+            let mut together = vec![first];
+            loop {
+                match runs.next().await? {
+                    Some(record) if record.started_at == moment => together.push(record),
+                    other => {
+                        next = other;
+                        break;
+                    }
+                }
+            }
+            n_scanned += together.len();
+            together.sort_by_cached_key(|record| self.ordering.place(record));
+            let last = together.len() - 1;
+            for (n, record) in together.into_iter().enumerate() {
+                if !gathered.wants_more(limit) {
+                    return Ok(gathered);
+                }
+                self.consider(record, &mut gathered, n == last && n_scanned >= scanned_max);
+                turns.next().await;
+            }
+            if !gathered.wants_more(limit) {
+                break;
             }
         }
         Ok(gathered)
@@ -82,30 +166,43 @@ impl Reading<'_> {
 
     /// The next runs in the order that was asked for: all that match are looked at.
     pub(super) async fn sorted(&self, limit: usize) -> Result<Gathered, StoreError> {
-        let mut first = First::new(self, limit);
+        let (mut first, mut turns) = (First::new(self, limit), self.turns());
         let mut all = self.everything();
         while let Some(record) = all.next().await? {
             first.consider(record);
+            turns.next().await;
         }
         Ok(first.gathered())
     }
 
     /// The next of these runs.
-    pub(super) fn first_of(&self, records: Vec<Record>, limit: usize) -> Gathered {
-        let mut first = First::new(self, limit);
-        records.into_iter().for_each(|record| first.consider(record));
+    pub(super) async fn first_of(&self, records: Vec<Record>, limit: usize) -> Gathered {
+        let (mut first, mut turns) = (First::new(self, limit), self.turns());
+        for record in records {
+            first.consider(record);
+            turns.next().await;
+        }
         first.gathered()
     }
 
     /// Every run within the bounds, the latest started first.
     pub(super) fn everything(&self) -> Merge<'_> {
-        let (from, to) = self.bounds.started.bounds();
-        let ahead =
-            self.segments.iter().filter(|segment| self.may_start_in(segment, self.bounds.started)).map(|segment| {
-                Ahead { latest: ends_at(segment), segment: segment.id, indexes: vec![Index::Started(from, to)] }
-            });
-        let chunks = Chunks { first: CHUNK, most: CHUNK };
-        Merge::new((self.store, self.namespace_id), By::Start, chunks, ahead.collect())
+        self.started_within(self.bounds.started, Direction::Descending, Chunks { first: CHUNK, most: CHUNK })
+    }
+
+    fn started_within(&self, span: Span, direction: Direction, chunks: Chunks) -> Merge<'_> {
+        let (from, to) = span.bounds();
+        let within = self.segments.iter().filter(|segment| !span.is_empty() && self.may_start_in(segment, span));
+        let ahead = within.map(|segment| match direction {
+            Direction::Descending => {
+                Ahead { edge: ends_at(segment), segment: segment.id, indexes: vec![Index::Started(from, to)] }
+            }
+            Direction::Ascending => {
+                Ahead { edge: starts_at(segment), segment: segment.id, indexes: vec![Index::OldestStarted(from, to)] }
+            }
+        });
+        let by = if direction == Direction::Descending { By::Start } else { By::OldestStart };
+        Merge::new((self.store, self.namespace_id), by, chunks, ahead.collect())
     }
 
     fn consider(&self, record: Record, gathered: &mut Gathered, is_last: bool) {
@@ -122,14 +219,17 @@ impl Reading<'_> {
     }
 
     fn merge(&self, by: By, limit: usize, ahead: Vec<Ahead>) -> Merge<'_> {
+        Merge::new((self.store, self.namespace_id), by, self.chunks(limit), ahead)
+    }
+
+    fn chunks(&self, limit: usize) -> Chunks {
         // A page of everything is put together of small pieces: several statuses are read at once.
-        let chunks = if self.filter_is_wide() {
+        if self.filter_is_wide() {
             let first = (limit / 8).max(1);
             Chunks { first, most: first }
         } else {
             Chunks { first: CHUNK / 8, most: CHUNK }
-        };
-        Merge::new((self.store, self.namespace_id), by, chunks, ahead)
+        }
     }
 
     /// Nearly every run that is read will be told: nothing is asked but what the bounds see to.
@@ -146,7 +246,7 @@ impl Reading<'_> {
         let (from, to) = span.bounds();
         let unsettled = self.segments.iter().filter(|segment| !segment.is_settled && self.may_start_in(segment, span));
         let ahead = unsettled.map(|segment| Ahead {
-            latest: ends_at(segment),
+            edge: ends_at(segment),
             segment: segment.id,
             indexes: vec![Index::Open(from, to)],
         });
@@ -158,7 +258,7 @@ impl Reading<'_> {
         let span = self.bounds.closed.until(to).until(open_from);
         let within = self.segments.iter().filter(|segment| begins_at(segment.id) <= span.to + CLOCK_SLACK);
         let ahead = within.filter(|segment| ends_at(segment) >= span.from && !span.is_empty()).map(|segment| Ahead {
-            latest: ends_at(segment),
+            edge: ends_at(segment),
             segment: segment.id,
             indexes: self.closed_indexes(span),
         });
@@ -203,6 +303,11 @@ impl Gathered {
 /// Nothing in a segment started or closed after this.
 pub(super) fn ends_at(segment: &Segment) -> Timestamp {
     segment.sealed_at.unwrap_or_else(|| begins_at(segment.id) + AGE_MAX) + CLOCK_SLACK
+}
+
+/// Nothing in a segment started before this.
+fn starts_at(segment: &Segment) -> Timestamp {
+    Timestamp(begins_at(segment.id).0.saturating_sub(i64::try_from(CLOCK_SLACK.as_nanos()).unwrap_or(i64::MAX)))
 }
 
 /// The first runs of many, in order; no more of them are kept than are told.

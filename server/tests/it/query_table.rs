@@ -246,6 +246,11 @@ fn queries() -> Vec<String> {
             "RunId = '00000000-0000-4000-8000-000000000000'",
             "StateTransitionCount = 3 AND HistorySizeBytes < 400",
             "Num = 3 ORDER BY StartTime ASC",
+            "ORDER BY StartTime ASC",
+            "ORDER BY StartTime DESC",
+            "ExecutionStatus = 'Failed' ORDER BY StartTime ASC, Kw DESC",
+            "StartTime > '2026-01-02T00:00:00Z' ORDER BY StartTime ASC",
+            "TaskQueue = 'queue-1' ORDER BY StartTime DESC, Num",
             "Kw = 'kw-5' ORDER BY Num DESC, StartTime",
             "WorkflowType = 'type-2' ORDER BY Kw",
             "Num > 95 ORDER BY Dbl DESC",
@@ -372,6 +377,11 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
             assert_eq!(usize::try_from(counted.count).expect("a count"), expected.len(), "{text}");
         }
     }
+    let grouped = "WorkflowType = 'type-1' GROUP BY ExecutionStatus";
+    let counted = service.count(namespace_id, &custom(), Among::Runs, grouped).await.expect("it is counted");
+    let names = counted.groups.iter().map(|group| String::from_utf8_lossy(&group.group_values[0].data).into_owned());
+    let by_number = ["Running", "Completed", "Failed", "Canceled", "Terminated", "TimedOut"];
+    assert_eq!(names.collect::<Vec<_>>(), by_number.map(|name| format!("\"{name}\"")));
     assert!(n_found * 10 > queries.len() * 7, "only {n_found} of {} queries find anything", queries.len());
 }
 
@@ -411,6 +421,9 @@ fn limits(runs: &[Run]) -> Vec<Limit> {
         limit(&format!("RunId = '{one}'"), 1, 36),
         limit(&format!("RunId IN ('{one}', '{other}')"), 2, 60),
         limit("RunId = 'no id'", 0, 10),
+        limit("ORDER BY StartTime ASC", 100, 300),
+        limit("ORDER BY StartTime DESC, Kw", 100, 300),
+        limit("ExecutionStatus = 'Failed' ORDER BY StartTime ASC", 100, 2000),
     ]
 }
 

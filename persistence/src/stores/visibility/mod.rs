@@ -16,7 +16,9 @@ use workflow::{NamespaceId, RunId, Timestamp};
 use self::keys::RowKind;
 use self::record::{Place, Record, Term};
 use self::versions::{FOR_EVER, Stage, micros};
-use crate::engine::{Batch, Continuation, Durable, Engine, KeyRange, Partition, Row, RowChange, Slice, Versioned};
+use crate::engine::{
+    Batch, Continuation, Durable, Engine, KeyRange, Order, Partition, Row, RowChange, Slice, Versioned,
+};
 use crate::error::StoreError;
 use crate::stores::rows::{self, Decoded};
 use crate::table::Value;
@@ -84,6 +86,8 @@ pub struct Segment {
 pub enum Index {
     /// All runs that started here, by start; the newest first.
     Started(Bound<Timestamp>, Bound<Timestamp>),
+    /// The same rows read the other way: the oldest first.
+    OldestStarted(Bound<Timestamp>, Bound<Timestamp>),
     /// Those of them that are open.
     Open(Bound<Timestamp>, Bound<Timestamp>),
     /// Runs that closed here with this status, by close; the latest first.
@@ -213,7 +217,8 @@ impl VisibilityStore {
         after: Option<Continuation>,
         limit: usize,
     ) -> Result<FoundPage, StoreError> {
-        let slice = Slice { after, ..Slice::new(keys::partition(namespace_id, segment), index.range(), limit) };
+        let all = Slice::new(keys::partition(namespace_id, segment), index.range(), limit);
+        let slice = Slice { after, order: index.order(), ..all };
         let page = self.engine.read(slice).await?;
         let place = |bad: rows::Malformed| bad.at(format_args!("segment {segment} of {namespace_id}, {index:?}"));
         let runs = page.rows.into_iter().map(|row| decode_found(namespace_id, row)).collect::<Decoded<_>>();
@@ -239,9 +244,18 @@ impl VisibilityStore {
 }
 
 impl Index {
+    fn order(&self) -> Order {
+        match self {
+            Self::OldestStarted(..) => Order::Descending,
+            Self::Started(..) | Self::Open(..) | Self::Closed(..) | Self::Terms { .. } => Order::Ascending,
+        }
+    }
+
     fn range(&self) -> KeyRange {
         match self {
-            Self::Started(from, to) => keys::started_range(RowKind::Started, *from, *to),
+            Self::Started(from, to) | Self::OldestStarted(from, to) => {
+                keys::started_range(RowKind::Started, *from, *to)
+            }
             Self::Open(from, to) => keys::started_range(RowKind::Open, *from, *to),
             Self::Closed(status, from, to) => keys::closed_range(*status, *from, *to),
             Self::Terms { index, from, to } => keys::term_range(index, from, to),

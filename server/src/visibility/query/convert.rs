@@ -11,6 +11,12 @@ use super::literal::{Scalar, scalar, value};
 use super::status::{self, Status};
 use super::syntax::{Expression, Is, Operator, Statement};
 
+/// Columns of an `ORDER BY`. Each is read of every run that a list looks at, and a page token has a value of each; the
+/// reference's default store supports none at all.
+pub(super) const ORDER_BY_MAX: usize = 8;
+/// Conditions and values of a query. Each may be compared with every run that a list looks at. A thousand run ids fit.
+pub(super) const TESTS_MAX: usize = 4096;
+
 pub(super) fn query(statement: &Statement, custom: &CustomAttributes) -> Result<Query, QueryError> {
     let mut converter = Converter { custom, names_division: false, named: Vec::new() };
     let query = converter.query(statement)?;
@@ -57,7 +63,15 @@ struct Column<'a> {
 impl Converter<'_> {
     fn query(&mut self, statement: &Statement) -> Result<Query, QueryError> {
         let filter = statement.filter.as_ref().map(|expression| self.filter(expression)).transpose()?;
+        if filter.as_ref().is_some_and(|filter| filter.weight() > TESTS_MAX) {
+            return Err(QueryError::NotSupported(format!("query of more than {TESTS_MAX} conditions and values")));
+        }
         let group_by = self.group_by(&statement.group_by)?;
+        if statement.order_by.len() > ORDER_BY_MAX {
+            let n_columns = statement.order_by.len();
+            let what = format!("'ORDER BY' clause with {n_columns} columns, more than {ORDER_BY_MAX}");
+            return Err(QueryError::NotSupported(what));
+        }
         let mut order_by = Vec::new();
         for (expression, direction) in &statement.order_by {
             let Column { attribute, .. } = self.column(expression)?;

@@ -70,7 +70,19 @@ pub enum Direction {
     Descending,
 }
 
+/// Bytes of a text that are looked for at the cost of one value.
+const TEXT_BYTES_PER_TEST: usize = 16;
+
 impl Filter {
+    /// What asking it of one run costs, in comparisons.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::And(terms) | Self::Or(terms) => terms.iter().map(Self::weight).sum(),
+            Self::Test(test) => test.condition.weight(),
+        }
+    }
+
     /// All of these, flattened.
     #[must_use]
     pub fn all(terms: Vec<Self>) -> Self {
@@ -105,6 +117,25 @@ impl Filter {
 }
 
 impl Condition {
+    /// What asking it of one run costs, in comparisons.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::In(values) | Self::NotIn(values) => values.iter().map(weight_of).sum::<usize>().max(1),
+            Self::Equal(value) | Self::NotEqual(value) => weight_of(value),
+            Self::Less(_)
+            | Self::LessOrEqual(_)
+            | Self::Greater(_)
+            | Self::GreaterOrEqual(_)
+            | Self::Between(..)
+            | Self::NotBetween(..)
+            | Self::StartsWith(_)
+            | Self::NotStartsWith(_)
+            | Self::IsNull
+            | Self::IsNotNull => 1,
+        }
+    }
+
     #[must_use]
     pub fn negated(self) -> Self {
         match self {
@@ -123,5 +154,18 @@ impl Condition {
             Self::IsNull => Self::IsNotNull,
             Self::IsNotNull => Self::IsNull,
         }
+    }
+}
+
+/// Each word of a text is looked for in the words of the run's.
+fn weight_of(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => 1 + text.len() / TEXT_BYTES_PER_TEST,
+        Value::Keyword(_)
+        | Value::KeywordList(_)
+        | Value::Int(_)
+        | Value::Double(_)
+        | Value::Bool(_)
+        | Value::Datetime(_) => 1,
     }
 }

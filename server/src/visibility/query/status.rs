@@ -28,6 +28,12 @@ pub fn name(status: WorkflowExecutionStatus) -> &'static str {
     entry.map(|(_, name)| *name).expect("every status has a name")
 }
 
+/// The number of the status that has this name.
+#[must_use]
+pub(in crate::visibility) fn number(name: &str) -> Option<usize> {
+    STATUSES.iter().position(|(_, known)| *known == name)
+}
+
 /// A status that a query names, as its place in `STATUSES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Status(usize);

@@ -4,8 +4,11 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::super::evaluate::matches;
-use super::super::parse;
+use super::super::{parse, parse_for_schedules};
 use super::given::{answer, custom, runs};
+use crate::fuzz::seeds;
+use crate::visibility::access::{PARTS_MAX, accesses};
+use crate::visibility::bounds::Bounds;
 
 const PIECES: [&str; 64] = [
     "Kw",
@@ -78,7 +81,7 @@ const SEEDS: u64 = 20_000;
 
 #[test]
 fn random_texts_are_answered_or_refused() {
-    for seed in 0..SEEDS {
+    for seed in seeds(SEEDS) {
         let mut random = SmallRng::seed_from_u64(seed);
         let length = random.random_range(0..24);
         let mut text = String::new();
@@ -91,6 +94,14 @@ fn random_texts_are_answered_or_refused() {
         // Answered or refused, it must say something of each.
         if let Err(error) = answer(&text) {
             assert!(error.starts_with("invalid query: "), "seed {seed}: {text}: {error}");
+        }
+        // So do schedules, and whatever can be read has a plan.
+        let queries = [parse(&text, &custom()), parse_for_schedules(&text, &custom())];
+        for query in queries.into_iter().flatten() {
+            let n_parts = accesses(query.filter.as_ref()).iter().map(|access| access.parts.len()).sum::<usize>();
+            assert!(n_parts <= PARTS_MAX * text.len(), "seed {seed}: {text}: {n_parts} reads");
+            let bounds = Bounds::of(query.filter.as_ref());
+            assert!(bounds.statuses.len() <= 6, "seed {seed}: {text}");
         }
     }
 }
@@ -124,7 +135,7 @@ fn written(random: &mut SmallRng, depth: usize) -> String {
 
 #[test]
 fn a_filter_and_its_negation_share_no_run() {
-    for seed in 0..2_000 {
+    for seed in seeds(2_000) {
         let mut random = SmallRng::seed_from_u64(seed);
         let query = written(&mut random, 4);
         let filter = parse(&query, &custom()).expect("it can be read").filter.expect("it has a filter");

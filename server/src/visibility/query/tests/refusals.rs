@@ -416,6 +416,26 @@ fn parentheses_nest_so_deep_and_no_deeper() {
 #[test]
 fn a_query_has_a_length_that_it_may_not_exceed() {
     let list = |count: usize| answer(&format!("Kw IN ({})", vec!["'0'"; count].join(",")));
-    assert_eq!(list(50_000).as_deref(), Ok(""));
+    assert_eq!(list(4_000).as_deref(), Ok(""));
     assert!(list(100_000).is_err_and(|error| error.contains("query of 400007 bytes, more than 262144")));
+}
+
+/// Bounds of our own: what a query asks of each run, and how many columns order it.
+#[test]
+fn a_query_has_bounds() {
+    let order_by = |n: usize| format!("ORDER BY {}", vec!["StartTime"; n].join(", "));
+    assert!(answer(&order_by(8)).is_ok());
+    let refusal = answer(&order_by(9)).expect_err("too many columns");
+    assert!(refusal.ends_with("'ORDER BY' clause with 9 columns, more than 8"), "{refusal}");
+    assert!(answer(&order_by(20_000)).is_err());
+    let among = |n: usize| format!("Num IN ({})", vec!["1"; n].join(", "));
+    assert!(answer(&among(4000)).is_ok());
+    let refusal = answer(&among(5000)).expect_err("too many values");
+    assert!(refusal.ends_with("query of more than 4096 conditions and values"), "{refusal}");
+    let terms = |n: usize| vec!["Flag = true"; n].join(" OR ");
+    assert!(answer(&terms(4000)).is_ok());
+    assert!(answer(&terms(5000)).is_err());
+    let words = |n: usize| format!("Txt = '{}'", "word ".repeat(n));
+    assert!(answer(&words(1000)).is_ok());
+    assert!(answer(&words(20_000)).is_err(), "each word is looked for in every run");
 }
