@@ -62,6 +62,8 @@ pub struct NamespaceRegistry {
     by_name: Cache<String, Arc<Namespace>>,
     /// When a name, or the text of an id, was last found missing.
     missing: Cache<String, Instant>,
+    /// Held while a namespace is changed: changes of one node would only overtake each other.
+    changing: tokio::sync::Mutex<()>,
 }
 
 impl NamespaceRegistry {
@@ -73,6 +75,7 @@ impl NamespaceRegistry {
             by_id: Cache::new(CACHED_MAX),
             by_name: Cache::new(CACHED_MAX),
             missing: Cache::new(CACHED_MAX),
+            changing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -130,6 +133,7 @@ impl NamespaceRegistry {
         name: &str,
         mut decide: impl FnMut(&record::Namespace) -> Result<Option<record::Namespace>, ServiceError>,
     ) -> Result<Arc<Namespace>, ServiceError> {
+        let _one_at_a_time = self.changing.lock().await;
         for _ in 0..CHANGE_TRIES {
             let current = self.read_by_name(name).await?;
             let Some(changed) = decide(&current.record)? else { return Ok(current) };
@@ -140,12 +144,13 @@ impl NamespaceRegistry {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ServiceError::Unavailable(format!("namespace {name} is changed by others all the time; try again")))
+        Err(ServiceError::Unavailable(format!("namespace {name} is being changed by other nodes; try again")))
     }
 
     /// Marks a namespace as deleted and gives its name away; it goes by another one from here on. Doing it again changes
     /// nothing.
     pub async fn retire(&self, id: NamespaceId) -> Result<Arc<Namespace>, ServiceError> {
+        let _one_at_a_time = self.changing.lock().await;
         for _ in 0..CHANGE_TRIES {
             let current = self.read_by_id(id).await?;
             let name = retired_name(&current.name, id);
@@ -163,7 +168,7 @@ impl NamespaceRegistry {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ServiceError::Unavailable(format!("namespace {id} is changed by others all the time; try again")))
+        Err(ServiceError::Unavailable(format!("namespace {id} is being changed by other nodes; try again")))
     }
 
     /// Forgets a namespace. Nothing of it is left.

@@ -107,6 +107,7 @@ impl Node {
         let services = Services::start(&config, &env, (&stores, &namespaces), &cluster, address);
         let defined = Defined {
             nexus_endpoints: stores.nexus_endpoints.clone(),
+            changing_endpoints: Arc::default(),
             clusters: stores.cluster.clone(),
             own_address: address.to_string(),
             own_http_address: http_address.map(|address| address.to_string()).unwrap_or_default(),

@@ -16,7 +16,7 @@ use super::call::Call;
 use super::validate::{invalid, nexus as check};
 use crate::errors::ServiceError;
 
-/// Attempts at a change that others keep overtaking.
+/// Attempts at a change that other nodes keep overtaking. Those of this node wait for each other.
 const CHANGE_TRIES: usize = 10;
 /// Endpoints read at once.
 const PAGE: usize = 100;
@@ -28,6 +28,7 @@ pub(super) async fn create(
     let spec = checked(frontend, call.request.spec).await?;
     let (id, created_at) = (frontend.env.new_uuid(), frontend.env.now().0);
     let record = record::NexusEndpoint { spec: Some(spec.clone()), created_at, modified_at: None };
+    let _one_at_a_time = frontend.defined.changing_endpoints.lock().await;
     for _ in 0..CHANGE_TRIES {
         let Table { version, endpoints } = Table::read(frontend).await?;
         if let Some(own) = endpoints.iter().find(|endpoint| endpoint.id == id) {
@@ -51,6 +52,7 @@ pub(super) async fn update(
 ) -> Result<operator::UpdateNexusEndpointResponse, ServiceError> {
     let operator::UpdateNexusEndpointRequest { id, version: expected, spec } = call.request;
     let spec = checked(frontend, spec).await?;
+    let _one_at_a_time = frontend.defined.changing_endpoints.lock().await;
     for _ in 0..CHANGE_TRIES {
         let Table { version, endpoints } = Table::read(frontend).await?;
         let Some(stored) = endpoints.iter().find(|endpoint| endpoint.id.to_string() == id) else {
@@ -81,6 +83,7 @@ pub(super) async fn delete(
     call: Call<operator::DeleteNexusEndpointRequest>,
 ) -> Result<operator::DeleteNexusEndpointResponse, ServiceError> {
     let id = check::deleted(&call.request.id, call.request.version)?;
+    let _one_at_a_time = frontend.defined.changing_endpoints.lock().await;
     for _ in 0..CHANGE_TRIES {
         let table_version = frontend.defined.nexus_endpoints.table_version().await?;
         let Some(stored) = frontend.defined.nexus_endpoints.get(id).await? else {
@@ -235,5 +238,5 @@ fn taken(doing: &str, name: &str) -> ServiceError {
 }
 
 fn contended() -> ServiceError {
-    ServiceError::Unavailable("Nexus endpoints are changed by others all the time; try again".into())
+    ServiceError::Unavailable("Nexus endpoints are being changed by other nodes; try again".into())
 }

@@ -38,6 +38,8 @@ pub struct Frontend {
 #[derive(Clone)]
 pub struct Defined {
     pub nexus_endpoints: NexusEndpointStore,
+    /// Held while Nexus endpoints are changed: each change reads all of them, and replaces their version.
+    pub changing_endpoints: Arc<tokio::sync::Mutex<()>>,
     pub clusters: ClusterStore,
     /// Where this cluster is reached, over gRPC and over HTTP; the latter is empty if it is not.
     pub own_address: String,

@@ -28,6 +28,8 @@ pub struct HistoryConfig {
     pub raw_history: bool,
     /// How many operations a batch does in a second, at most: the workers of the runs it touches have their own work.
     pub batch_operations_per_second: f32,
+    /// Events after which a workflow task suggests to its worker that the run continue as new.
+    pub suggest_continue_as_new_events: i64,
 }
 
 impl Default for HistoryConfig {
@@ -43,6 +45,7 @@ impl Default for HistoryConfig {
             task_pool_size: 1024,
             raw_history: false,
             batch_operations_per_second: 50.0,
+            suggest_continue_as_new_events: 4096,
         }
     }
 }

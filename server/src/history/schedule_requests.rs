@@ -1,6 +1,7 @@
 //! Schedules as the peers ask for them: a request becomes what happens to a schedule, and a schedule an answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
@@ -10,13 +11,18 @@ use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
+use tracing::debug;
 use workflow::{NamespaceId, RunId, Timestamp};
 
+use super::queues::schedule::look_after;
 use super::service::{Service, namespace_id};
 use crate::errors::ServiceError;
 use crate::scheduler::decide::{Closed, Input, Update};
 use crate::scheduler::schedule::{Created, Key, Schedule};
 
+/// How long a description waits for actions that are decided on. A start takes a few commits; one that cannot be done yet
+/// is shown as not done.
+const ACTIONS_WAIT_MAX: Duration = Duration::from_secs(1);
 /// The length of a conflict token. A shorter one is none.
 const TOKEN_BYTES: usize = 8;
 
@@ -47,7 +53,20 @@ impl Service {
         request: request::DescribeScheduleRequest,
     ) -> Result<public::DescribeScheduleResponse, ServiceError> {
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
-        Ok(self.read_schedule(namespace_id, request.schedule_id).await?.described())
+        let schedule_id: Arc<str> = request.schedule_id.into();
+        let shard = self.ownership.shard(namespace_id, &schedule_id).await?;
+        let schedule = shard.read_schedule(namespace_id, &schedule_id).await?;
+        if !schedule.has_actions() {
+            return Ok(schedule.described());
+        }
+        // As in the reference, a description has the actions that were decided on before it was asked for. Repeating them
+        // is safe, so that it matters little who does them: this request, or the schedule's timer.
+        let key = schedule.task_key();
+        let acting = Box::pin(look_after(&shard, &self.peers, &key));
+        if let Ok(Err(error)) = tokio::time::timeout(ACTIONS_WAIT_MAX, acting).await {
+            debug!(schedule = %schedule_id, %error, "a schedule is described before its actions are done");
+        }
+        Ok(shard.read_schedule(namespace_id, &schedule_id).await?.described())
     }
 
     pub async fn update_schedule(
@@ -106,7 +125,7 @@ impl Service {
         let invalid = |error: String| ServiceError::InvalidArgument(format!("invalid schedule: {error}"));
         let spec = schedule.spec().map_err(invalid)?;
         let times = schedule.matching_times(&spec, Timestamp::from(from), Timestamp::from(to));
-        let start_time = times.map_err(|error| ServiceError::FailedPrecondition(error.to_string()))?;
+        let start_time = times.map_err(|error| ServiceError::InvalidArgument(error.to_string()))?;
         Ok(public::ListScheduleMatchingTimesResponse { start_time })
     }
 

@@ -37,7 +37,7 @@ use crate::spans;
 pub struct Service {
     pub(super) ownership: Ownership,
     pub(super) env: Env,
-    peers: Peers,
+    pub(super) peers: Peers,
 }
 
 /// What the service is built from.

@@ -140,7 +140,10 @@ impl Shard {
             new_request_id: self.env.new_uuid(),
             retention,
             segment: self.segments.current(namespace_id, now),
-            limits: Limits::default(),
+            limits: Limits {
+                suggest_continue_as_new_count: self.config.suggest_continue_as_new_events,
+                ..Limits::default()
+            },
         }
     }
 

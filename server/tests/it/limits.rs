@@ -13,7 +13,7 @@ use tonic::Code;
 
 use crate::by_hand::{ByHand, PATIENCE};
 use crate::commands::command;
-use crate::given::{Given, NAMESPACE, a_node, refused, within};
+use crate::given::{Given, NAMESPACE, a_node, a_node_with, config, refused, within};
 
 const BLOB_BYTES: usize = 2 << 20;
 
@@ -128,4 +128,25 @@ async fn a_run_in_which_too_much_piles_up_is_terminated() {
     assert_eq!(end.reason, "Workflow mutable state size exceeds limit.");
     assert_eq!(end.identity, "history-service");
     given.stop().await;
+}
+
+/// As suites of SDKs set it.
+#[tokio::test]
+async fn the_count_of_events_that_suggests_continue_as_new_is_a_setting() {
+    let directory = tempfile::tempdir().expect("there is room for a directory");
+    let mut config = config(&directory);
+    config.history.suggest_continue_as_new_events = 6;
+    let given = a_node_with(directory, config).await;
+    let run = ByHand::new(&given, "long");
+    run.start().await;
+    let mut suggested = Vec::new();
+    for _ in 0..2 {
+        let task = run.poll().await;
+        let started = task.history.unwrap_or_default().events.pop().and_then(|event| event.attributes);
+        let Some(Attributes::WorkflowTaskStartedEventAttributes(started)) = started else { panic!("a task starts") };
+        suggested.push(started.suggest_continue_as_new);
+        run.complete(task.task_token, Vec::new()).await;
+        run.signal("more").await;
+    }
+    assert_eq!(suggested, [false, true]);
 }

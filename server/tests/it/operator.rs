@@ -161,3 +161,15 @@ async fn the_cluster_knows_itself_and_no_other() {
     );
     given.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_that_are_created_at_once_are_all_created() {
+    const N: usize = 40;
+    let given = a_node().await;
+    let creations = (0..N).map(|n| create(&given, spec(&format!("endpoint-{n}"), to_worker(NAMESPACE, "orders"))));
+    for created in futures_util::future::join_all(creations).await {
+        created.expect("it is created");
+    }
+    let listed = list(&given, "").await;
+    assert_eq!(listed.len(), N);
+}

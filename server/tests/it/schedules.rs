@@ -245,3 +245,83 @@ async fn lists_of_schedules_and_of_runs_do_not_mix() {
     refused(given.client().list_schedules(request).await, Code::InvalidArgument, message);
     given.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_description_has_the_actions_that_were_asked_for_before_it() {
+    // Runs are named after the second that they are for.
+    let for_second = |second: i64| {
+        let mut patch = trigger(ScheduleOverlapPolicy::AllowAll);
+        let at = prost_types::Timestamp { seconds: 1_767_225_600 + second, nanos: 0 };
+        patch.trigger_immediately.as_mut().expect("it triggers").scheduled_time = Some(at);
+        patch
+    };
+    let given = a_node().await;
+    for n in 0..20 {
+        let request = public::CreateScheduleRequest {
+            namespace: NAMESPACE.into(),
+            schedule_id: ID.into(),
+            schedule: Some(definition(NEVER, ScheduleOverlapPolicy::AllowAll)),
+            initial_patch: Some(for_second(2 * n)),
+            request_id: format!("create {n}"),
+            ..Default::default()
+        };
+        given.client().create_schedule(request).await.expect("it is new");
+        let info = describe(&given).await.expect("it is there").info.expect("it is described");
+        assert_eq!((info.recent_actions.len(), info.action_count), (1, 1), "round {n}: right after it was made");
+        patch(&given, for_second(2 * n + 1), &format!("patch {n}")).await;
+        let info = describe(&given).await.expect("it is there").info.expect("it is described");
+        assert_eq!((info.recent_actions.len(), info.action_count), (2, 2), "round {n}: right after a trigger");
+        delete(&given).await.expect("it is deleted");
+    }
+}
+
+fn every_second() -> schedule::StructuredCalendarSpec {
+    let range = |start, end| vec![schedule::Range { start, end, step: 0 }];
+    schedule::StructuredCalendarSpec {
+        second: range(0, 59),
+        minute: range(0, 59),
+        hour: range(0, 23),
+        day_of_month: range(1, 31),
+        month: range(1, 12),
+        day_of_week: range(0, 6),
+        ..Default::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_excluded_range_of_all_integers_is_refused() {
+    let given = a_node().await;
+    let mut definition = definition(NEVER, ScheduleOverlapPolicy::Skip);
+    let second = vec![schedule::Range { start: i32::MIN, end: i32::MAX, step: 1 }];
+    let excluded = schedule::StructuredCalendarSpec { second, ..every_second() };
+    definition.spec.as_mut().expect("a specification").exclude_structured_calendar = vec![excluded];
+    let refusal = create(&given, definition, "create").await.expect_err("it is refused");
+    assert_eq!(refusal.code(), Code::InvalidArgument);
+    assert!(refusal.message().contains("Second Start is not in range [0-59]"), "{}", refusal.message());
+}
+
+/// Each of these calls took minutes of a core, and so did the first look after a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_whose_times_are_all_excluded_is_made_described_and_found_again() {
+    let given = a_node().await;
+    let mut definition = definition(NEVER, ScheduleOverlapPolicy::Skip);
+    let range = |value| vec![schedule::Range { start: value, end: 0, step: 0 }];
+    let never = schedule::StructuredCalendarSpec { day_of_month: range(30), month: range(2), ..every_second() };
+    let spec = definition.spec.as_mut().expect("a specification");
+    spec.interval.clear();
+    spec.structured_calendar = vec![never; 20];
+    spec.structured_calendar.push(every_second());
+    spec.exclude_structured_calendar = vec![every_second()];
+    create(&given, definition, "create").await.expect("all of its values are valid");
+    let given = a_node_in(given.stop().await).await;
+    let info = describe(&given).await.expect("it is there").info.expect("it is described");
+    assert_eq!(info.future_action_times, []);
+    let request = public::ListScheduleMatchingTimesRequest {
+        namespace: NAMESPACE.into(),
+        schedule_id: ID.into(),
+        start_time: Some(prost_types::Timestamp { seconds: 1_767_225_600, nanos: 0 }),
+        end_time: Some(prost_types::Timestamp { seconds: 4_000_000_000, nanos: 0 }),
+    };
+    let refusal = given.client().list_schedule_matching_times(request).await.expect_err("there are none");
+    assert_eq!(refusal.code(), Code::InvalidArgument, "as in the reference: {}", refusal.message());
+}

@@ -55,3 +55,17 @@ async fn timers_of_one_moment_are_one_row_and_each_fires_once_after_a_restart() 
     assert_eq!(n_fired, N_TIMERS as usize);
     given.stop().await;
 }
+
+/// The core looked through all timers for each: 40 000 took seconds under the run's lock.
+#[tokio::test]
+async fn a_completion_that_starts_too_many_timers_fails_and_the_run_goes_on() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "many-timers");
+    run.start().await;
+    let task = run.poll().await;
+    let refusal = run.try_complete(task.task_token, (0..40_000).map(start_timer).collect()).await;
+    let refusal = refusal.expect_err("a run has ten thousand timers at most");
+    assert!(refusal.message().contains("pending timers, 10000, has reached"), "{}", refusal.message());
+    let task = run.poll().await;
+    run.complete(task.task_token, (0..2_000).map(start_timer).collect()).await;
+}

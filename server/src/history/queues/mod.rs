@@ -11,7 +11,7 @@ mod visibility;
 mod start_child;
 mod external;
 mod closed;
-mod schedule;
+pub(super) mod schedule;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

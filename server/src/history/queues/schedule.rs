@@ -21,7 +21,11 @@ use crate::scheduler::schedule::{Schedule, Start, Stop};
 const ACTIONS_AT_ONCE: usize = 16;
 
 /// Does all that the schedule has to do now.
-pub(super) async fn look_after(shard: &Shard, peers: &Peers, key: &ExecutionKey) -> Result<(), ServiceError> {
+pub(in crate::history) async fn look_after(
+    shard: &Shard,
+    peers: &Peers,
+    key: &ExecutionKey,
+) -> Result<(), ServiceError> {
     let (namespace_id, schedule_id) = (key.namespace_id, &key.workflow_id);
     let slot = shard.slots.schedule(namespace_id, schedule_id);
     let _one_at_a_time = slot.acting.lock().await;
