@@ -20,8 +20,8 @@ use crate::errors::ServiceError;
 
 /// Below it a poll could hardly be answered in time.
 const TIMEOUT_MIN: Duration = Duration::from_secs(2);
-/// A released poll answers empty, or with the task that it was just given, by then.
-const RELEASE_GRACE: Duration = Duration::from_secs(1);
+/// When the node stops, a released poll answers empty, or with the task that it was just given, by then.
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) async fn workflow_task_queue(
     frontend: &Frontend,
@@ -116,9 +116,21 @@ async fn wait<T: Default>(
             if let Err(error) = frontend.peers.matching()?.cancel_outstanding_poll(cancel).await {
                 warn!(%error, "cannot cancel a poll");
             }
-            tokio::time::timeout(RELEASE_GRACE, poll).await.unwrap_or_else(|_| Ok(T::default()))
+            // It ends at once unless it has a task, whose start may take as long as the store does to be recorded: the
+            // worker waits for it, and without this answer the task would be nobody's until it times out.
+            tokio::select! {
+                biased;
+                answer = poll => answer,
+                () = closed_for(frontend, CLOSE_GRACE) => Ok(T::default()),
+            }
         }
     }
+}
+
+/// Waits until the node has been stopping for this long.
+async fn closed_for(frontend: &Frontend, grace: Duration) {
+    frontend.polls.closed().await;
+    tokio::time::sleep(grace).await;
 }
 
 fn cancellation(poller: &Poller, kind: TaskQueueType, poller_id: &str) -> request::CancelOutstandingPollRequest {

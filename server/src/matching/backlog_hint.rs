@@ -4,7 +4,7 @@
 //! the sticky queue. A worker handles answers in any order, and a task that was counted can vanish (it expires, or its
 //! run closes), so a true count alone is not enough: a worker can end up with a positive hint, an empty sticky queue and
 //! no poll on its normal queue until its polls time out a minute later. Every SDK takes an empty answer as a hint of 0.
-//! So a positive hint is followed by an empty answer as soon as polls wait in vain, but not before `SETTLED_AFTER`.
+//! So a positive hint is followed by an empty answer once polls wait on an empty queue, but not before `SETTLED_AFTER`.
 
 use std::time::Duration;
 

@@ -12,9 +12,10 @@ pub struct MatchingConfig {
     pub long_poll_ms: u64,
     /// Polls that wait at once, over all task queues of the node. Each holds a connection's stream and a few kilobytes.
     pub outstanding_polls: usize,
-    /// Task queues loaded at once. A tenant that makes a queue per request must not take the node's memory.
+    /// Task queues loaded at once, each about 4 kB. Beyond it those that nothing waits in are unloaded early, and then calls
+    /// on other queues are refused: a tenant that makes up a queue per request must not take the node's memory.
     pub loaded_queues: usize,
-    /// A queue that nobody polled and nothing was added to for so long is unloaded, in milliseconds. Longer than a poll.
+    /// A queue that nobody polled and nothing was added to for this long is unloaded, in milliseconds. Longer than a poll.
     pub idle_unload_ms: u64,
     /// Tasks written in one append.
     pub spool_batch: usize,
@@ -35,7 +36,7 @@ impl Default for MatchingConfig {
         Self {
             long_poll_ms: 60_000,
             outstanding_polls: 50_000,
-            loaded_queues: 100_000,
+            loaded_queues: 50_000,
             idle_unload_ms: 300_000,
             spool_batch: 100,
             spool_waiting: 5_000,

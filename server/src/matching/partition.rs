@@ -9,10 +9,9 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use workflow::Timestamp;
 
-use super::config::MatchingConfig;
 use super::dispatch::{Delivery, Verdict};
 use super::matcher::{PollerKey, Rank};
-use super::pollers::Poller;
+use super::pollers::{Poller, PollerHistory};
 use super::queries::Query;
 use super::queues::Queues;
 use super::state::{Offered, Phase, State};
@@ -74,9 +73,12 @@ pub(super) enum Polled {
 }
 
 impl Partition {
-    pub(super) fn new(key: QueueKey, env: Env, config: Arc<MatchingConfig>, queues: Weak<Queues>) -> Arc<Self> {
-        let state = Mutex::new(State::new(key.kind, config, env.now()));
-        Arc::new(Self { key, env, state, wake: Notify::new(), loaded: Notify::new(), queues })
+    pub(super) fn new(key: QueueKey, queues: &Arc<Queues>) -> Arc<Self> {
+        let env = queues.env().clone();
+        let pollers = PollerHistory::new(queues.poller_memory());
+        let state = Mutex::new(State::new(key.kind, queues.config(), pollers, env.now()));
+        let (wake, loaded, queues) = (Notify::new(), Notify::new(), Arc::downgrade(queues));
+        Arc::new(Self { key, env, state, wake, loaded, queues })
     }
 
     pub(super) fn key(&self) -> &QueueKey {
@@ -176,13 +178,13 @@ impl Partition {
     }
 
     /// Its caller waits no longer.
-    pub(super) fn unask(&self, query_id: &str) {
-        self.state().unask(query_id);
+    pub(super) fn unask(&self, query: u64) {
+        self.state().unask(query);
     }
 
     /// Whether the query still waits for a poller.
-    pub(super) fn is_asked(&self, query_id: &str) -> bool {
-        self.state().is_asked(query_id)
+    pub(super) fn is_asked(&self, query: u64) -> bool {
+        self.state().is_asked(query)
     }
 
     pub(super) fn was_polled_within(&self, span: Duration) -> bool {
@@ -245,6 +247,17 @@ impl Partition {
         let hint = state.backlog_count_hint(now);
         self.wake_if_wanted(&state, now);
         hint
+    }
+
+    /// Closes it if nothing waits in it and nobody used it lately.
+    pub(super) fn close_if_unused(&self, now: Timestamp) -> bool {
+        let mut state = self.state();
+        let is_unused = state.is_unused_for(STICKY_WORKER_GONE_AFTER, now);
+        if is_unused {
+            state.close();
+            self.wake.notify_one();
+        }
+        is_unused
     }
 
     /// Takes nothing more; the keeper writes what waits and ends.

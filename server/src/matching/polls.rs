@@ -72,6 +72,11 @@ impl Polls {
         outstanding.by_id.clear();
     }
 
+    #[cfg(test)]
+    pub(super) fn n_outstanding(&self) -> usize {
+        self.outstanding().by_id.len()
+    }
+
     fn outstanding(&self) -> MutexGuard<'_, Table> {
         self.outstanding.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,7 @@
 //! Queries: a worker is asked about a run. Nothing is stored: a query meets a poller, or its caller gives up.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,10 @@ use crate::errors::ServiceError;
 /// Queries of one node that are awaited at once.
 const AWAITED_MAX: usize = 10_000;
 
+/// Bytes of the queries of one node that are awaited at once. A query without a worker is kept until its caller gives up,
+/// and a caller chooses how large its arguments are: `AWAITED_MAX` of the largest would take 40 GB.
+pub(super) const AWAITED_BYTES_MAX: usize = 32 << 20;
+
 /// A queue that nobody polled for so long has no worker, as far as a query's caller is concerned.
 const WORKER_GONE_AFTER: Duration = Duration::from_secs(20);
 
@@ -33,6 +38,8 @@ type Outcome = Result<public::QueryWorkflowResponse, ServiceError>;
 #[derive(Default)]
 pub(super) struct Queries {
     awaited: Mutex<HashMap<String, Awaited>>,
+    n_begun: AtomicU64,
+    n_bytes: AtomicUsize,
 }
 
 struct Awaited {
@@ -43,6 +50,8 @@ struct Awaited {
 /// A query that looks for a worker.
 pub(super) struct Query {
     pub(super) id: String,
+    /// Its age: lower numbers were asked earlier.
+    pub(super) number: u64,
     request: Box<public::QueryWorkflowRequest>,
     queries: Arc<Queries>,
 }
@@ -58,24 +67,40 @@ pub(super) struct QueryTask {
 struct Awaiting {
     queries: Arc<Queries>,
     id: String,
+    number: u64,
+    n_bytes: usize,
     answer: oneshot::Receiver<Outcome>,
     /// Where it was asked.
     partition: Option<Arc<Partition>>,
 }
 
 impl Queries {
-    fn begin(self: &Arc<Self>, id: String, namespace_id: NamespaceId) -> Result<Awaiting, ServiceError> {
+    fn begin(
+        self: &Arc<Self>,
+        id: String,
+        namespace_id: NamespaceId,
+        n_bytes: usize,
+    ) -> Result<Awaiting, ServiceError> {
         let mut awaited = self.awaited();
-        if awaited.len() >= AWAITED_MAX {
+        // Changed under the lock only upwards, so the sum cannot pass the bound between the look and the change.
+        let n_bytes_after = self.n_bytes.load(Ordering::Relaxed).saturating_add(n_bytes);
+        if awaited.len() >= AWAITED_MAX || n_bytes_after > AWAITED_BYTES_MAX {
             return Err(ServiceError::ResourceExhausted {
                 cause: ResourceExhaustedCause::ConcurrentLimit,
                 scope: ResourceExhaustedScope::System,
                 message: "too many outstanding queries".into(),
             });
         }
+        self.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         awaited.insert(id.clone(), Awaited { namespace_id, answer: sender });
-        Ok(Awaiting { queries: Arc::clone(self), id, answer, partition: None })
+        let number = self.n_begun.fetch_add(1, Ordering::Relaxed);
+        Ok(Awaiting { queries: Arc::clone(self), id, number, n_bytes, answer, partition: None })
+    }
+
+    #[cfg(test)]
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes.load(Ordering::Relaxed)
     }
 
     /// Nobody is answered any more: those who wait ask elsewhere.
@@ -145,7 +170,7 @@ impl Awaiting {
             outcome = &mut self.answer => return outcome.unwrap_or_else(lost),
             () = tokio::time::sleep_until(look_at) => {}
         }
-        if partition.is_asked(&self.id) && !partition.was_polled_within(WORKER_GONE_AFTER) {
+        if partition.is_asked(self.number) && !partition.was_polled_within(WORKER_GONE_AFTER) {
             let message = "no poller seen for task queue recently, worker may be down";
             return Err(ServiceError::FailedPrecondition(message.into()));
         }
@@ -161,8 +186,9 @@ impl Drop for Awaiting {
         // In this order: whoever gives it back to the queue in between sees that nobody waits for it.
         self.queries.awaited().remove(&self.id);
         if let Some(partition) = &self.partition {
-            partition.unask(&self.id);
+            partition.unask(self.number);
         }
+        self.queries.n_bytes.fetch_sub(self.n_bytes, Ordering::Relaxed);
     }
 }
 
@@ -180,12 +206,11 @@ impl Service {
             kind: Kind::from_proto(request.task_queue_kind()),
             name: request.task_queue,
         };
-        let mut awaiting = self.queries.begin(self.env.new_uuid().to_string(), key.namespace_id)?;
-        let mut query = Query {
-            id: awaiting.id.clone(),
-            request: Box::new(request.request.unwrap_or_default()),
-            queries: Arc::clone(&self.queries),
-        };
+        let request = Box::new(request.request.unwrap_or_default());
+        let id = self.env.new_uuid().to_string();
+        let mut awaiting = self.queries.begin(id, key.namespace_id, request.encoded_len())?;
+        let mut query =
+            Query { id: awaiting.id.clone(), number: awaiting.number, request, queries: Arc::clone(&self.queries) };
         for _ in 0..ADD_TRIES {
             let partition = self.partition_for_task(&key)?;
             awaiting.partition = Some(Arc::clone(&partition));

@@ -2,24 +2,32 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use persistence::stores::shards::Claim;
 use persistence::stores::task_queues::TaskQueueStore;
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tokio::task::JoinSet;
-use tracing::{debug, warn};
-use workflow::NamespaceId;
+use tracing::{debug, info};
+use workflow::{NamespaceId, Timestamp};
 
 use super::config::MatchingConfig;
 use super::keeper::Keeper;
 use super::partition::{Added, Partition};
+use super::pollers::PollerMemory;
 use super::task::{QueueKey, Task};
 use crate::env::Env;
 use crate::errors::ServiceError;
 
 /// Queues of a namespace that are read at once to be removed.
 const REMOVED_AT_ONCE: usize = 100;
+
+/// Bytes of a queue's name, on average over the queues that are loaded at most: longer names leave room for fewer queues.
+const NAME_BYTES: usize = 100;
+
+/// How often room is made at most: it takes some milliseconds when there are as many queues as may be loaded.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Queues {
     env: Env,
@@ -28,19 +36,54 @@ pub(super) struct Queues {
     /// Names this process in the leases that it takes.
     owner: String,
     loaded: Mutex<Loaded>,
+    poller_memory: Arc<PollerMemory>,
 }
 
 #[derive(Default)]
 struct Loaded {
     partitions: HashMap<QueueKey, Arc<Partition>>,
+    /// Of the names of all loaded queues.
+    name_bytes: usize,
     keepers: JoinSet<()>,
+    /// When room was last made.
+    swept_at: Option<Timestamp>,
     is_stopped: bool,
+}
+
+impl Loaded {
+    fn is_full(&self, config: &MatchingConfig) -> bool {
+        let name_bytes_max = config.loaded_queues.saturating_mul(NAME_BYTES);
+        self.partitions.len() >= config.loaded_queues || self.name_bytes >= name_bytes_max
+    }
+
+    /// Unloads queues in which nothing waits before their time, so that names which a client makes up do not keep others
+    /// out. Looks at all of them, and so not at every call.
+    fn make_room(&mut self, now: Timestamp) {
+        if self.swept_at.is_some_and(|at| now.since(at) < SWEEP_INTERVAL) {
+            return;
+        }
+        self.swept_at = Some(now);
+        let closed = self.partitions.extract_if(|_, partition| partition.close_if_unused(now));
+        self.name_bytes -= closed.map(|(key, _)| key.name.len()).sum::<usize>();
+    }
 }
 
 impl Queues {
     pub(super) fn new(env: Env, store: TaskQueueStore, config: Arc<MatchingConfig>) -> Arc<Self> {
         let owner = env.new_uuid().to_string();
-        Arc::new(Self { env, store, config, owner, loaded: Mutex::default() })
+        Arc::new(Self { env, store, config, owner, loaded: Mutex::default(), poller_memory: Arc::default() })
+    }
+
+    pub(super) fn env(&self) -> &Env {
+        &self.env
+    }
+
+    pub(super) fn config(&self) -> Arc<MatchingConfig> {
+        Arc::clone(&self.config)
+    }
+
+    pub(super) fn poller_memory(&self) -> Arc<PollerMemory> {
+        Arc::clone(&self.poller_memory)
     }
 
     /// The queue's partition, which begins to load if it is not there.
@@ -52,15 +95,21 @@ impl Queues {
         if let Some(partition) = loaded.partitions.get(key).filter(|partition| !partition.is_closed()) {
             return Ok(Arc::clone(partition));
         }
-        if loaded.partitions.len() >= self.config.loaded_queues {
+        if loaded.is_full(&self.config) {
+            loaded.make_room(self.env.now());
+        }
+        if loaded.is_full(&self.config) {
             return Err(ServiceError::ResourceExhausted {
                 cause: ResourceExhaustedCause::SystemOverloaded,
                 scope: ResourceExhaustedScope::System,
                 message: "too many task queues in use".into(),
             });
         }
-        let partition = Partition::new(key.clone(), self.env.clone(), Arc::clone(&self.config), Arc::downgrade(self));
-        loaded.partitions.insert(key.clone(), Arc::clone(&partition));
+        let partition = Partition::new(key.clone(), self);
+        // One that is closed may still be in its place.
+        if loaded.partitions.insert(key.clone(), Arc::clone(&partition)).is_none() {
+            loaded.name_bytes += key.name.len();
+        }
         // Those that have ended are taken out here, so that the set does not grow with every queue there ever was.
         while loaded.keepers.try_join_next().is_some() {}
         let keeper = Keeper::new(Arc::clone(&partition), self.store.clone(), self.owner.clone());
@@ -81,7 +130,7 @@ impl Queues {
             join_all(added).await.into_iter().filter(|added| !matches!(added, Ok(Added::Matched | Added::Spooled)));
         match n_lost.count() {
             0 => debug!(queue = %key.name, n_tasks, "moved the tasks of a worker that left"),
-            n_lost => warn!(queue = %key.name, n_tasks, n_lost, "tasks of a worker that left wait for their timeout"),
+            n_lost => info!(queue = %key.name, n_tasks, n_lost, "tasks of a worker that left wait for their timeout"),
         }
     }
 
@@ -125,6 +174,7 @@ impl Queues {
         // It may have been loaded again since it was closed.
         if loaded.partitions.get(partition.key()).is_some_and(|current| Arc::ptr_eq(current, partition)) {
             loaded.partitions.remove(partition.key());
+            loaded.name_bytes -= partition.key().name.len();
         }
     }
 

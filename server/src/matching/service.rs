@@ -321,6 +321,13 @@ impl Service {
         self.queues.n_loaded()
     }
 
+    /// Polls that wait: on the node, and on one queue.
+    #[cfg(test)]
+    pub(super) fn n_waiting_polls(&self, key: &QueueKey) -> (usize, usize) {
+        let on_queue = self.queues.find(key).map_or(0, |partition| partition.state().n_waiting_polls());
+        (self.polls.n_outstanding(), on_queue)
+    }
+
     pub(super) fn backlog_count_hint(&self, key: &QueueKey) -> i64 {
         self.queues.find(key).map_or(0, |partition| partition.backlog_count_hint())
     }

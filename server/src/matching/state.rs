@@ -27,7 +27,8 @@ pub(super) struct State {
     config: Arc<MatchingConfig>,
     matcher: Matcher<Task, PollSender>,
     /// Queries that wait for a poller. They go before all tasks: somebody waits for the answer.
-    queries: VecDeque<Query>,
+    /// By their numbers, so the oldest goes first and one whose caller gave up is found at once.
+    queries: BTreeMap<u64, Query>,
     pub(super) backlog: Backlog,
     /// Tasks that wait to be written.
     spool: VecDeque<Unwritten>,
@@ -105,7 +106,7 @@ impl Rates {
 }
 
 impl State {
-    pub(super) fn new(kind: Kind, config: Arc<MatchingConfig>, now: Timestamp) -> Self {
+    pub(super) fn new(kind: Kind, config: Arc<MatchingConfig>, pollers: PollerHistory, now: Timestamp) -> Self {
         let page = config.backlog_page.max(1);
         let limits = Limits { page, in_memory: config.backlog_in_memory.max(page.saturating_mul(2)) };
         let phase = match kind {
@@ -118,11 +119,11 @@ impl State {
             kind,
             config,
             matcher: Matcher::new(),
-            queries: VecDeque::new(),
+            queries: BTreeMap::new(),
             backlog: Backlog::new(limits),
             spool: VecDeque::new(),
             put_off: BTreeMap::new(),
-            pollers: PollerHistory::default(),
+            pollers,
             hint: BacklogHint::default(),
             normal_queue: None,
             rates: Rates { limit: RateLimit::none(now), throttled_until: None, added, dispatched },
@@ -191,7 +192,8 @@ impl State {
         }
         self.touched_at = now;
         self.pollers.saw(poller, now);
-        if self.normal_queue.is_none() && !poller.normal_queue.is_empty() {
+        // Of a sticky queue only: what a normal queue had is in the store, and stays there.
+        if self.kind == Kind::Sticky && self.normal_queue.is_none() && !poller.normal_queue.is_empty() {
             self.normal_queue = Some(poller.normal_queue.clone());
         }
         self.rates.limit.set(poller.tasks_per_second, now);
@@ -206,17 +208,17 @@ impl State {
     pub(super) fn ask(&mut self, partition: &Arc<Partition>, query: Query, now: Timestamp) {
         self.touched_at = now;
         if query.is_awaited() {
-            self.queries.push_back(query);
+            self.queries.insert(query.number, query);
             self.match_queries(partition);
         }
     }
 
-    pub(super) fn unask(&mut self, query_id: &str) {
-        self.queries.retain(|query| query.id != query_id);
+    pub(super) fn unask(&mut self, query: u64) {
+        self.queries.remove(&query);
     }
 
-    pub(super) fn is_asked(&self, query_id: &str) -> bool {
-        self.queries.iter().any(|query| query.id == query_id)
+    pub(super) fn is_asked(&self, query: u64) -> bool {
+        self.queries.contains_key(&query)
     }
 
     /// No rate limit holds a query back: it starts nothing.
@@ -224,11 +226,11 @@ impl State {
         while !self.queries.is_empty()
             && let Some(poller) = self.matcher.take_poller()
         {
-            let Some(query) = self.queries.pop_front() else { return };
+            let Some((number, query)) = self.queries.pop_first() else { return };
             let unsent = poller.send(Some(Delivery::Query(QueryTask::new(Arc::clone(partition), query))));
             // The poll ended in this very moment.
             if let Err(Some(Delivery::Query(unsent))) = unsent {
-                self.queries.push_front(unsent.reclaim());
+                self.queries.insert(number, unsent.reclaim());
             }
         }
     }
@@ -351,6 +353,17 @@ impl State {
         !self.has_waiting() && self.spool.is_empty() && self.idle_at() <= now
     }
 
+    /// Whether it is open and has nothing that would be missed, in memory or in the store.
+    pub(super) fn is_unused_for(&self, span: Duration, now: Timestamp) -> bool {
+        let has_tasks = self.backlog.n_tasks() > 0 || self.backlog.n_unsaved() > 0 || !self.spool.is_empty();
+        self.phase == Phase::Open && !self.has_waiting() && !has_tasks && now.since(self.touched_at) >= span
+    }
+
+    #[cfg(test)]
+    pub(super) fn n_waiting_polls(&self) -> usize {
+        self.matcher.n_pollers()
+    }
+
     /// Polls or queries.
     fn has_waiting(&self) -> bool {
         self.matcher.n_pollers() > 0 || !self.queries.is_empty()
@@ -387,7 +400,7 @@ impl State {
     pub(super) fn close(&mut self) {
         self.phase = Phase::Closed;
         let closed = || ServiceError::Unavailable("the task queue was unloaded".into());
-        self.queries.drain(..).for_each(|query| query.fail(closed()));
+        self.fail_queries(&closed);
         self.matcher.clear();
         self.put_off.clear();
         self.spool.clear();
@@ -397,7 +410,7 @@ impl State {
     /// returns the tasks that wait here.
     pub(super) fn release(&mut self) -> Vec<Task> {
         self.phase = Phase::Closed;
-        self.queries.drain(..).for_each(|query| query.fail(ServiceError::StickyWorkerUnavailable));
+        self.fail_queries(&|| ServiceError::StickyWorkerUnavailable);
         let mut tasks: Vec<Task> = self.matcher.take_tasks().collect();
         tasks.extend(std::mem::take(&mut self.put_off).into_values());
         self.answer_polls_empty();
@@ -406,6 +419,10 @@ impl State {
 
     pub(super) fn normal_queue(&self) -> Option<&str> {
         self.normal_queue.as_deref()
+    }
+
+    fn fail_queries(&mut self, error: &dyn Fn() -> ServiceError) {
+        std::mem::take(&mut self.queries).into_values().for_each(|query| query.fail(error()));
     }
 
     fn answer_polls_empty(&mut self) {

@@ -145,3 +145,67 @@ async fn nobody_polls_for_nexus_tasks_and_none_wait() {
     assert!(described.pollers.is_empty());
     assert_eq!(described.stats.unwrap().approximate_backlog_count, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn polls_that_are_broken_off_leave_nothing_behind() {
+    const POLLS: usize = 10_000;
+    let service = service(&engine());
+    let mut polling = Vec::new();
+    for n in 0..POLLS {
+        let service = Arc::clone(&service);
+        let poller = Poller { identity: format!("worker-{n}"), ..poller() };
+        polling.push(tokio::spawn(async move {
+            let mut poll = service.begin_poll(queue(Kind::Normal), poller, String::new(), None).unwrap();
+            service.next_task(&mut poll).await.unwrap().is_some()
+        }));
+    }
+    while service.n_waiting_polls(&queue(Kind::Normal)) != (POLLS, POLLS) {
+        yield_now().await;
+    }
+    // From the middle outwards, so that neither end of a list is the cheap one.
+    for n in (0..POLLS / 2).rev() {
+        polling[n].abort();
+        polling[POLLS - 1 - n].abort();
+    }
+    for polling in polling {
+        assert!(polling.await.is_err_and(|error| error.is_cancelled()));
+    }
+    assert_eq!(service.n_waiting_polls(&queue(Kind::Normal)), (0, 0));
+    assert!(describe(&service).await.pollers.len() <= 1_000);
+    assert!(!service.add_task(super::request("wf")).await.unwrap().sync_match, "no poll is left to take it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_names_leave_room_for_fewer_queues() {
+    let config = MatchingConfig { loaded_queues: 10, ..MatchingConfig::default() };
+    let service = service_with(&engine(), config);
+    let named = |n: usize| AddTaskRequest { task_queue: format!("{n:0>400}"), ..super::request("wf") };
+    for n in 0..3 {
+        service.add_task(named(n)).await.unwrap();
+    }
+    assert!(matches!(service.add_task(named(3)).await, Err(ServiceError::ResourceExhausted { .. })));
+    assert!(!service.add_task(named(0)).await.unwrap().sync_match, "those that are loaded go on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_that_nothing_waits_in_make_room_for_others() {
+    let config = MatchingConfig { loaded_queues: 3, ..MatchingConfig::default() };
+    let service = service_with(&engine(), config);
+    let moment = Some(prost_types::Duration { seconds: 1, nanos: 1_000_000 });
+    let poll_once = async |name: &str| {
+        let key = QueueKey { name: name.into(), ..queue(Kind::Normal) };
+        let mut poll = service.begin_poll(key, poller(), String::new(), moment).unwrap();
+        service.next_task(&mut poll).await.map(|found| found.map(|found| found.task().workflow_id.clone()))
+    };
+    service.add_task(super::request("waits")).await.unwrap();
+    for name in ["made up", "made up, too"] {
+        assert_eq!(poll_once(name).await.unwrap(), None);
+    }
+    assert!(matches!(poll_once("fresh").await, Err(ServiceError::ResourceExhausted { .. })), "all were used just now");
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    for name in ["fresh", "fresh, too"] {
+        assert_eq!(poll_once(name).await.unwrap(), None);
+    }
+    assert_eq!(service.n_loaded_queues(), 3, "the one with a task among them");
+    assert_eq!(take_all(&service).await, ["waits"]);
+}

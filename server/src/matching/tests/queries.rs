@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::matching::dispatch::Delivery;
+use crate::matching::queries::AWAITED_BYTES_MAX;
 use crate::matching::service::Poll;
 
 type Answer = Result<public::QueryWorkflowResponse, ServiceError>;
@@ -18,11 +19,20 @@ fn engine() -> Arc<dyn Engine> {
 }
 
 fn ask(service: &Arc<Service>, kind: TaskQueueKind, timeout: Duration) -> JoinHandle<Answer> {
+    ask_with(service, kind, timeout, public::QueryWorkflowRequest::default())
+}
+
+fn ask_with(
+    service: &Arc<Service>,
+    kind: TaskQueueKind,
+    timeout: Duration,
+    query: public::QueryWorkflowRequest,
+) -> JoinHandle<Answer> {
     let request = request::QueryWorkflowRequest {
         namespace_id: NAMESPACE.to_string(),
         task_queue: "orders".into(),
         task_queue_kind: kind.into(),
-        request: Some(public::QueryWorkflowRequest::default()),
+        request: Some(query),
         timeout: timeout.try_into().ok(),
     };
     let service = Arc::clone(service);
@@ -150,4 +160,37 @@ async fn shutdown_lets_queries_ask_elsewhere() {
     for query in [waiting, second] {
         assert!(matches!(query.await.unwrap(), Err(ServiceError::Unavailable(_))));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn queries_that_wait_have_a_bound_in_bytes_and_give_them_back() {
+    let service = service(&engine());
+    let large = || public::QueryWorkflowRequest { namespace: "q".repeat(1 << 20), ..Default::default() };
+    let asked: Vec<_> = (0..40).map(|_| ask_with(&service, TaskQueueKind::Normal, LONG, large())).collect();
+    yield_now().await;
+    let n_bytes = service.queries.n_bytes();
+    assert!(n_bytes > AWAITED_BYTES_MAX / 2 && n_bytes <= AWAITED_BYTES_MAX, "{n_bytes}");
+    let mut n_refused = 0;
+    for answer in asked {
+        if matches!(answer.await.unwrap(), Err(ServiceError::ResourceExhausted { .. })) {
+            n_refused += 1;
+        }
+    }
+    assert_eq!(n_refused, 9, "31 of a little more than 1 MiB fit");
+    assert_eq!(service.queries.n_bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_is_given_back_keeps_its_place() {
+    let service = service(&engine());
+    let _asked = [ask(&service, TaskQueueKind::Normal, LONG), ask(&service, TaskQueueKind::Normal, LONG)];
+    yield_now().await;
+    let Some(Delivery::Query(first)) = service.next(&mut begin(&service, Kind::Normal)).await.unwrap() else {
+        unreachable!("a query waits")
+    };
+    drop(first);
+    let Some(Delivery::Query(again)) = service.next(&mut begin(&service, Kind::Normal)).await.unwrap() else {
+        unreachable!("a query waits")
+    };
+    assert_eq!(again.reclaim().number, 0);
 }

@@ -142,3 +142,15 @@ async fn a_query_of_a_worker_that_leaves_is_asked_elsewhere() {
     release(&service);
     assert_eq!(asking.await.unwrap(), Err(ServiceError::StickyWorkerUnavailable));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_dropped_and_polled_again_takes_one_place() {
+    let engine: Arc<dyn Engine> = Model::new();
+    let service = service_with(&engine, MatchingConfig { loaded_queues: 2, ..MatchingConfig::default() });
+    for _ in 0..100 {
+        let polling = polling(&service, Kind::Sticky);
+        yield_now().await;
+        release(&service);
+        assert!(polling.await.unwrap().is_none());
+    }
+}
