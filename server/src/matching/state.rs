@@ -256,7 +256,7 @@ impl State {
 
     /// Answers the waiting polls empty if their worker may believe in a backlog that is gone.
     fn retract_hint(&mut self, now: Timestamp) {
-        if !self.retraction_at().is_some_and(|at| at <= now) {
+        if self.retraction_at().is_none_or(|at| at > now) {
             return;
         }
         self.hint.retracted();
