@@ -30,7 +30,7 @@ pub(crate) fn start(
 ) -> Result<(), BadCommand> {
     let cause = WorkflowTaskFailedCause::BadStartChildExecutionAttributes;
     search_attributes::check_defined(completion)?;
-    let namespace_id = completion.namespace_id(draft, &command.namespace);
+    let namespace_id = completion.namespace_id(draft, cause, &command.namespace)?;
     if command.namespace.is_empty() {
         command.namespace.clone_from(&completion.namespaces.own);
     }

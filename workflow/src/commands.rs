@@ -14,8 +14,8 @@ use crate::activity_command::{self, CancelRequest};
 use crate::draft::{Annotation, Draft};
 use crate::events::short_name;
 use crate::ids::{EventId, NamespaceId};
-use crate::input::{KnownNamespaces, RefusedSearchAttributes};
 use crate::names::Names;
+use crate::input::{KnownNamespaces, OtherNamespaces, RefusedSearchAttributes};
 use crate::update_message::{self, Answers};
 use crate::{child_command, close, external, properties, timer};
 
@@ -47,11 +47,21 @@ pub(crate) struct Completion {
 
 impl Completion {
     /// The namespace that a command means. Whoever took the commands in has looked up all names.
-    pub(crate) fn namespace_id(&self, draft: &Draft, name: &str) -> NamespaceId {
+    pub(crate) fn namespace_id(
+        &self,
+        draft: &Draft,
+        cause: WorkflowTaskFailedCause,
+        name: &str,
+    ) -> Result<NamespaceId, BadCommand> {
+        let own = draft.state.key.namespace_id;
         if name.is_empty() {
-            return draft.state.key.namespace_id;
+            return Ok(own);
         }
-        *self.namespaces.by_name.get(name).expect("the namespaces that commands name are known")
+        let id = *self.namespaces.by_name.get(name).expect("the namespaces that commands name are known");
+        if id != own && self.namespaces.others == OtherNamespaces::Refused {
+            return Err(BadCommand::new(cause, "cross namespace commands are not allowed"));
+        }
+        Ok(id)
     }
 }
 

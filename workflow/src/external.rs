@@ -62,7 +62,7 @@ pub(crate) fn signal(
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
     let cause = WorkflowTaskFailedCause::BadSignalWorkflowExecutionAttributes;
-    let namespace_id = completion.namespace_id(draft, &command.namespace);
+    let namespace_id = completion.namespace_id(draft, cause, &command.namespace)?;
     check_signal(&command, draft.facts.limits.id_length).map_err(|reason| BadCommand::new(cause, reason))?;
     let (n_pending, limit) = (draft.state.external_signals.len(), draft.facts.limits.pending_external_signals);
     let too_many = WorkflowTaskFailedCause::PendingSignalsLimitExceeded;
@@ -128,7 +128,7 @@ pub(crate) fn request_cancel(
     annotation: Annotation,
 ) -> Result<(), BadCommand> {
     let cause = WorkflowTaskFailedCause::BadRequestCancelExternalWorkflowExecutionAttributes;
-    let namespace_id = completion.namespace_id(draft, &command.namespace);
+    let namespace_id = completion.namespace_id(draft, cause, &command.namespace)?;
     check_cancel(completion, &command, draft.facts.limits.id_length)
         .map_err(|reason| BadCommand::new(cause, reason))?;
     let (n_pending, limit) = (draft.state.external_cancels.len(), draft.facts.limits.pending_external_cancels);

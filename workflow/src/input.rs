@@ -204,6 +204,16 @@ pub struct KnownNamespaces {
     /// The name of the run's own; empty if no command needs it.
     pub own: String,
     pub by_name: BTreeMap<String, NamespaceId>,
+    /// Whether a command may name another than the run's own.
+    pub others: OtherNamespaces,
+}
+
+/// Whether the commands of a run reach into other namespaces than its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OtherNamespaces {
+    #[default]
+    Refused,
+    Allowed,
 }
 
 #[derive(Debug, Clone)]

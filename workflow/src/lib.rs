@@ -59,9 +59,9 @@ pub use external::{ExternalAnswer, ExternalRequest};
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
-    FailWorkflowTask, Heartbeat, Input, Jitter, Join, KnownNamespaces, OptionsChange, Parent, PauseActivity,
-    PauseRequest, RefusedSearchAttributes, RequestCancel, ResetActivity, Sender, Signal, Start, StartActivity,
-    StartWorkflowTask, TaskRef, Terminate, UnpauseActivity, UpdateActivity, UpdateOptions,
+    FailWorkflowTask, Heartbeat, Input, Jitter, Join, KnownNamespaces, OptionsChange, OtherNamespaces, Parent,
+    PauseActivity, PauseRequest, RefusedSearchAttributes, RequestCancel, ResetActivity, Sender, Signal, Start,
+    StartActivity, StartWorkflowTask, TaskRef, Terminate, UnpauseActivity, UpdateActivity, UpdateOptions,
 };
 pub use items::Items;
 pub use options::{CompletionCallback, KnownRequest, is_known};

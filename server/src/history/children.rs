@@ -5,7 +5,7 @@ use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::common::v1::Header;
 use proto::temporal::api::history::v1::history_event::Attributes;
-use workflow::{ChildClosed, EventId, ExecutionState, Input, KnownNamespaces, NamespaceId, Rejection};
+use workflow::{ChildClosed, EventId, ExecutionState, Input, KnownNamespaces, NamespaceId, OtherNamespaces, Rejection};
 
 use super::service::{Service, Target, namespace_id};
 use super::shard::Shard;
@@ -85,7 +85,9 @@ impl Shard {
         own: NamespaceId,
         commands: &[Command],
     ) -> Result<KnownNamespaces, ServiceError> {
-        let mut known = KnownNamespaces::default();
+        let is_allowed = self.config.cross_namespace_commands;
+        let others = if is_allowed { OtherNamespaces::Allowed } else { OtherNamespaces::Refused };
+        let mut known = KnownNamespaces { others, ..KnownNamespaces::default() };
         for name in commands.iter().filter_map(named_namespace) {
             if known.own.is_empty() {
                 known.own.clone_from(&self.namespaces.by_id(own).await?.name);

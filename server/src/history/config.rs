@@ -30,6 +30,9 @@ pub struct HistoryConfig {
     pub batch_operations_per_second: f32,
     /// Events after which a workflow task suggests to its worker that the run continue as new.
     pub suggest_continue_as_new_events: i64,
+    /// Whether workflows may start children in other namespaces, and signal and cancel workflows there. Off, as in the reference:
+    /// whoever may run a worker of one namespace need not be trusted in the others.
+    pub cross_namespace_commands: bool,
 }
 
 impl Default for HistoryConfig {
@@ -46,6 +49,7 @@ impl Default for HistoryConfig {
             raw_history: false,
             batch_operations_per_second: 50.0,
             suggest_continue_as_new_events: 4096,
+            cross_namespace_commands: false,
         }
     }
 }

@@ -12,7 +12,7 @@ use tonic::Code;
 
 use crate::by_hand::ByHand;
 use crate::commands::{cancel, continue_as_new, execution, fail, finish, names, payloads, queue, start_child};
-use crate::given::{Given, NAMESPACE, a_node, detail, refused, register};
+use crate::given::{Given, NAMESPACE, a_node, a_node_across_namespaces, detail, refused, register};
 
 /// A child whose queue has its name.
 fn child(workflow_id: &str) -> StartChildWorkflowExecutionCommandAttributes {
@@ -161,7 +161,7 @@ async fn a_parent_hears_only_of_the_last_run_of_its_child() {
 
 #[tokio::test]
 async fn a_child_may_live_in_another_namespace_that_exists() {
-    let given = a_node().await;
+    let given = a_node_across_namespaces().await;
     given.client().register_namespace(register("elsewhere")).await.expect("a namespace is made");
     ByHand::new(&given, "parent").start().await;
     let task = ByHand::new(&given, "parent").poll().await;

@@ -2,16 +2,19 @@
 
 use proto::temporal::api::command::v1::{
     RequestCancelExternalWorkflowExecutionCommandAttributes, SignalExternalWorkflowExecutionCommandAttributes,
+    StartChildWorkflowExecutionCommandAttributes,
 };
+use proto::temporal::api::common::v1::WorkflowType;
 use proto::temporal::api::enums::v1::{
     CancelExternalWorkflowExecutionFailedCause as CancelFailedCause,
-    SignalExternalWorkflowExecutionFailedCause as SignalFailedCause,
+    SignalExternalWorkflowExecutionFailedCause as SignalFailedCause, WorkflowTaskFailedCause,
 };
 use proto::temporal::api::history::v1::history_event::Attributes;
+use tonic::Code;
 
 use crate::by_hand::ByHand;
-use crate::commands::{cancel_other, execution, names, payloads, signal_other};
-use crate::given::{NAMESPACE, a_node, register};
+use crate::commands::{cancel_other, execution, names, payloads, queue, signal_other, start_child};
+use crate::given::{NAMESPACE, a_node, a_node_across_namespaces, register};
 
 fn signal(workflow_id: &str, name: &str) -> SignalExternalWorkflowExecutionCommandAttributes {
     SignalExternalWorkflowExecutionCommandAttributes {
@@ -115,7 +118,7 @@ async fn what_cannot_arrive_fails_with_its_cause() {
 
 #[tokio::test]
 async fn a_workflow_in_another_namespace_is_signaled() {
-    let given = a_node().await;
+    let given = a_node_across_namespaces().await;
     given.client().register_namespace(register("elsewhere")).await.expect("a namespace is made");
     ByHand::new(&given, "sender").start().await;
     ByHand::elsewhere(&given, "elsewhere", "target").start().await;
@@ -129,6 +132,57 @@ async fn a_workflow_in_another_namespace_is_signaled() {
     };
     assert_eq!(answer.namespace, "elsewhere");
     ByHand::elsewhere(&given, "elsewhere", "target").event("WorkflowExecutionSignaled").await;
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn commands_that_name_another_namespace_fail_their_workflow_task_unless_they_are_allowed() {
+    let given = a_node().await;
+    given.client().register_namespace(register("elsewhere")).await.expect("a namespace is made");
+    ByHand::elsewhere(&given, "elsewhere", "target").start().await;
+    #[expect(deprecated, reason = "workers still name a namespace")]
+    let commands = |namespace: &str| {
+        let namespace = || namespace.to_owned();
+        [
+            signal_other(SignalExternalWorkflowExecutionCommandAttributes {
+                namespace: namespace(),
+                ..signal("target", "go")
+            }),
+            cancel_other(RequestCancelExternalWorkflowExecutionCommandAttributes {
+                namespace: namespace(),
+                ..cancel("target")
+            }),
+            start_child(StartChildWorkflowExecutionCommandAttributes {
+                namespace: namespace(),
+                workflow_id: "child".into(),
+                workflow_type: Some(WorkflowType { name: "child".into() }),
+                task_queue: queue("child"),
+                ..Default::default()
+            }),
+        ]
+    };
+    let causes = [
+        WorkflowTaskFailedCause::BadSignalWorkflowExecutionAttributes,
+        WorkflowTaskFailedCause::BadRequestCancelExternalWorkflowExecutionAttributes,
+        WorkflowTaskFailedCause::BadStartChildExecutionAttributes,
+    ];
+    for (n, (command, cause)) in commands("elsewhere").into_iter().zip(causes).enumerate() {
+        let run = ByHand::new(&given, &format!("sender-{n}"));
+        run.start().await;
+        let task = run.poll().await;
+        let status = run.try_complete(task.task_token, vec![command]).await.expect_err("it is refused");
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().ends_with(": cross namespace commands are not allowed"), "{status:?}");
+        let failed = run.event("WorkflowTaskFailed").await;
+        let Some(Attributes::WorkflowTaskFailedEventAttributes(failed)) = failed.attributes else { panic!("no cause") };
+        assert_eq!(failed.cause(), cause);
+        run.terminate().await;
+    }
+    assert_eq!(ByHand::elsewhere(&given, "elsewhere", "target").events().await.len(), 2, "it hears nothing");
+    // Whoever names the run's own means nothing by it.
+    let run = ByHand::new(&given, "own");
+    run.start().await;
+    run.work(commands(NAMESPACE).into()).await;
     given.stop().await;
 }
 

@@ -40,6 +40,14 @@ pub(crate) async fn a_node_with(directory: TempDir, config: Config) -> Given {
     Given { node, channel, directory }
 }
 
+/// A node whose workflows reach into other namespaces.
+pub(crate) async fn a_node_across_namespaces() -> Given {
+    let directory = tempfile::tempdir().expect("there is room for a directory");
+    let mut config = config(&directory);
+    config.history.cross_namespace_commands = true;
+    a_node_with(directory, config).await
+}
+
 pub(crate) fn config(directory: &TempDir) -> Config {
     let mut config = Config::default();
     config.frontend.listen.set_port(0);

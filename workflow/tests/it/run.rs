@@ -23,9 +23,9 @@ use proto::temporal::api::update::v1::Request;
 use uuid::Uuid;
 use workflow::{
     Activity, ActivityRef, CompleteActivity, CompleteWorkflowTask, Decision, EventId, ExecutionKey, ExecutionState,
-    Facts, FailActivity, Input, KnownNamespaces, Limits, NamespaceId, Notice, Reapplied, Rejection, Reply, Reset,
-    RunId, Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef, Terminate, TimerTask,
-    Timestamp, TransferTask, Transition, UpdateOptions, WaitingUpdate, WorkflowTask, WorkflowTaskStarted,
+    Facts, FailActivity, Input, KnownNamespaces, Limits, NamespaceId, Notice, OtherNamespaces, Reapplied, Rejection,
+    Reply, Reset, RunId, Scheduled, Signal, Start, StartActivity, StartWorkflowTask, Sticky, Task, TaskRef, Terminate,
+    TimerTask, Timestamp, TransferTask, Transition, UpdateOptions, WaitingUpdate, WorkflowTask, WorkflowTaskStarted,
 };
 
 // Named by its path: the benchmark and the store's tests take this file from where it is.
@@ -73,7 +73,7 @@ pub(crate) fn key() -> ExecutionKey {
 /// The run's own namespace, and another one.
 pub(crate) fn namespaces() -> KnownNamespaces {
     let by_name = BTreeMap::from([("elsewhere".to_owned(), NamespaceId(Uuid::from_u128(200)))]);
-    KnownNamespaces { own: "here".to_owned(), by_name }
+    KnownNamespaces { own: "here".to_owned(), by_name, others: OtherNamespaces::Allowed }
 }
 
 /// The plainest start there is.
