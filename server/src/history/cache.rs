@@ -238,30 +238,64 @@ struct Live<K, V> {
 
 struct Entries<K, V> {
     all: HashMap<K, Weak<V>>,
-    /// Dead entries are swept out when the map has grown to this; so a sweep costs each insertion a constant.
+    /// What the keys of all entries, live and dead, take beside the map.
+    key_bytes: usize,
+    /// Dead entries are swept out when the map has grown to either; so a sweep costs each insertion a constant.
     sweep_at: usize,
+    sweep_at_bytes: usize,
 }
 
 const SWEEP_MIN: usize = 1024;
+/// Keys are the clients' choice, also those of workflows that do not exist: counted alone, a thousand of them could take GiBs.
+const SWEEP_MIN_BYTES: usize = 256 << 10;
 
-impl<K, V> Default for Live<K, V> {
-    fn default() -> Self {
-        Self { entries: Mutex::new(Entries { all: HashMap::new(), sweep_at: SWEEP_MIN }) }
+/// A key that clients choose.
+trait ChosenKey: Hash + Eq + Clone {
+    /// What it points to takes this.
+    fn bytes(&self) -> usize;
+}
+
+impl ChosenKey for ExecutionKey {
+    fn bytes(&self) -> usize {
+        self.workflow_id.len()
     }
 }
 
-impl<K: Hash + Eq + Clone, V: Default> Live<K, V> {
+impl ChosenKey for (NamespaceId, Arc<str>) {
+    fn bytes(&self) -> usize {
+        self.1.len()
+    }
+}
+
+impl<K, V> Default for Live<K, V> {
+    fn default() -> Self {
+        let (sweep_at, sweep_at_bytes) = (SWEEP_MIN, SWEEP_MIN_BYTES);
+        Self { entries: Mutex::new(Entries { all: HashMap::new(), key_bytes: 0, sweep_at, sweep_at_bytes }) }
+    }
+}
+
+impl<K: ChosenKey, V> Entries<K, V> {
+    fn sweep(&mut self) {
+        self.all.retain(|_, value| value.strong_count() > 0);
+        self.key_bytes = self.all.keys().map(ChosenKey::bytes).sum();
+        self.sweep_at = SWEEP_MIN.max(2 * self.all.len());
+        self.sweep_at_bytes = SWEEP_MIN_BYTES.max(2 * self.key_bytes);
+    }
+}
+
+impl<K: ChosenKey, V: Default> Live<K, V> {
     fn get_or_default(&self, key: &K) -> Arc<V> {
         let mut entries = self.entries.lock().expect("nobody panics while holding it");
         if let Some(value) = entries.all.get(key).and_then(Weak::upgrade) {
             return value;
         }
-        if entries.all.len() >= entries.sweep_at {
-            entries.all.retain(|_, value| value.strong_count() > 0);
-            entries.sweep_at = SWEEP_MIN.max(2 * entries.all.len());
+        if entries.all.len() >= entries.sweep_at || entries.key_bytes >= entries.sweep_at_bytes {
+            entries.sweep();
         }
         let value = Arc::new(V::default());
-        entries.all.insert(key.clone(), Arc::downgrade(&value));
+        if entries.all.insert(key.clone(), Arc::downgrade(&value)).is_none() {
+            entries.key_bytes += key.bytes();
+        }
         value
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use uuid::Uuid;
 use workflow::{ExecutionKey, NamespaceId, RunId};
 
-use super::{HotExecutions, Slot};
+use super::{CurrentSlot, HotExecutions, Live, SWEEP_MIN_BYTES, Slot};
 
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -49,4 +49,20 @@ fn a_slot_in_use_stays_however_many_others_come() {
         assert!(hot.cache.weighted_size() <= BYTES_MAX);
     }
     assert!(!hot.cache.contains_key(&key(2)), "one that is not in use goes");
+}
+
+#[test]
+fn keys_of_what_is_not_there_are_swept_out_by_their_bytes() {
+    let live: Live<(NamespaceId, Arc<str>), CurrentSlot> = Live::default();
+    let held = live.get_or_default(&(NamespaceId(Uuid::nil()), Arc::from("held")));
+    for n in 0..300 {
+        let absent: Arc<str> = format!("{n}{}", "x".repeat(100_000)).into();
+        live.get_or_default(&(NamespaceId(Uuid::nil()), absent));
+        let entries = live.entries.lock().expect("nobody panics while holding it");
+        let bytes: usize = entries.all.keys().map(|(_, id)| id.len()).sum();
+        assert_eq!(entries.key_bytes, bytes);
+        assert!(bytes <= SWEEP_MIN_BYTES + 100_003, "{bytes} after {n}");
+    }
+    let found = live.get_or_default(&(NamespaceId(Uuid::nil()), Arc::from("held")));
+    assert!(Arc::ptr_eq(&held, &found), "what is held stays");
 }
