@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build_client(true)
         .generate_default_stubs(true)
         .bytes(".")
+        .codec_path("crate::codec::CheckedCodec")
         .extern_path(".temporal.api.history.v1.History", "crate::history::History")
         .include_file("all.rs")
         .compile_fds_with_config(compiler.file_descriptor_set(), config)?;

@@ -12,6 +12,7 @@ use moka::sync::Cache;
 use persistence::error::StoreError;
 use persistence::stores::namespaces::{NamespaceStore, StoredNamespace};
 use persistence::stores::visibility::value::ValueType;
+use prost::Message as _;
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::{ArchivalState, NamespaceState};
 use tokio::time::Instant;
@@ -25,11 +26,17 @@ use crate::search_attributes::custom::{self, CustomAttributes};
 /// The namespace of the server's own workflows.
 pub const SYSTEM_NAMESPACE: &str = "temporal-system";
 
-/// Namespaces kept in memory, each a few kilobytes at most.
-const CACHED_MAX: u64 = 10_000;
+/// Bytes of namespaces that are kept in memory by name, and as many by id: tens of thousands of the usual size.
+const CACHED_BYTES: u64 = 32 << 20;
+/// Bytes of names that were not found. Clients choose them.
+const MISSING_BYTES: u64 = 1 << 20;
+/// What an entry of a cache takes beside its key and value.
+const ENTRY_BYTES: usize = 256;
 /// For so long a name that was not found is not looked up again: a worker with a wrong name polls several times a
 /// second, and a new namespace is usable soon enough.
 const MISSING_FOR: Duration = Duration::from_secs(1);
+/// Namespaces that are read at once for a list: few enough that large ones do not fill the memory.
+const LIST_READ: usize = 64;
 /// Attempts at a change that others keep overtaking.
 const CHANGE_TRIES: usize = 10;
 
@@ -72,9 +79,9 @@ impl NamespaceRegistry {
         Self {
             store,
             env,
-            by_id: Cache::new(CACHED_MAX),
-            by_name: Cache::new(CACHED_MAX),
-            missing: Cache::new(CACHED_MAX),
+            by_id: Cache::builder().weigher(|_, namespace| weight(namespace)).max_capacity(CACHED_BYTES).build(),
+            by_name: Cache::builder().weigher(|_, namespace| weight(namespace)).max_capacity(CACHED_BYTES).build(),
+            missing: Cache::builder().weigher(|name, _| weight_of(name)).max_capacity(MISSING_BYTES).build(),
             changing: tokio::sync::Mutex::default(),
         }
     }
@@ -182,10 +189,32 @@ impl NamespaceRegistry {
         Ok(())
     }
 
-    /// A page of all namespaces, and the token of the next page; empty if there is none.
-    pub async fn list(&self, page: usize, token: &[u8]) -> Result<(Vec<Arc<Namespace>>, Bytes), ServiceError> {
-        let (stored, next) = self.store.list(page, token).await?;
-        Ok((stored.into_iter().map(|stored| self.keep(stored)).collect(), next))
+    /// A page of all namespaces, and the token of the next page; empty if there is none. It ends after as many namespaces or,
+    /// with one at least, bytes.
+    pub async fn list(
+        &self,
+        page: usize,
+        bytes_max: usize,
+        token: &[u8],
+    ) -> Result<(Vec<Arc<Namespace>>, Bytes), ServiceError> {
+        let (mut listed, mut bytes): (Vec<Arc<Namespace>>, _) = (Vec::new(), 0);
+        let mut token = Bytes::copy_from_slice(token);
+        loop {
+            let (stored, next) = self.store.list(LIST_READ.min(page - listed.len()), &token).await?;
+            for stored in stored {
+                bytes += stored.record.encoded_len();
+                if let Some(last) = listed.last().filter(|_| bytes > bytes_max) {
+                    // A page goes on after the id that it is given.
+                    let token = last.id.to_string().into();
+                    return Ok((listed, token));
+                }
+                listed.push(self.keep(stored));
+            }
+            if next.is_empty() || listed.len() >= page {
+                return Ok((listed, next));
+            }
+            token = next;
+        }
     }
 
     /// Makes the system's namespace and these, where they are missing.
@@ -252,6 +281,18 @@ impl NamespaceRegistry {
         let kept = self.by_name.entry(read.name.clone()).and_compute_with(|entry| newer(entry, &read));
         kept.into_entry().map_or(read, moka::Entry::into_value)
     }
+}
+
+fn weight(namespace: &Arc<Namespace>) -> u32 {
+    bytes_of(namespace.record.encoded_len() + namespace.name.len())
+}
+
+fn weight_of(name: &String) -> u32 {
+    bytes_of(name.len())
+}
+
+fn bytes_of(bytes: usize) -> u32 {
+    u32::try_from(bytes + ENTRY_BYTES).unwrap_or(u32::MAX)
 }
 
 fn newer<K>(cached: Option<moka::Entry<K, Arc<Namespace>>>, read: &Arc<Namespace>) -> Op<Arc<Namespace>> {

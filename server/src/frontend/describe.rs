@@ -13,6 +13,8 @@ use super::validate::task_queue::{self, Naming};
 use super::validate::{self, invalid};
 use crate::errors::ServiceError;
 
+mod fitting;
+
 pub(super) async fn workflow_execution(
     frontend: &Frontend,
     call: Call<public::DescribeWorkflowExecutionRequest>,
@@ -21,10 +23,12 @@ pub(super) async fn workflow_execution(
     validate::execution(call.request.execution.as_ref())?;
     let namespace_id = namespace.id.to_string();
     let ask = history::DescribeWorkflowExecutionRequest { namespace_id, request: Some(call.request) };
-    patiently(&frontend.env, call.deadline, || async {
+    let mut described = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.describe_workflow_execution(ask.clone()).await
     })
-    .await
+    .await?;
+    fitting::fit(&mut described);
+    Ok(described)
 }
 
 pub(super) async fn task_queue(

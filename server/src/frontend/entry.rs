@@ -7,7 +7,8 @@ use uuid::Uuid;
 use workflow::NamespaceId;
 
 use super::Frontend;
-use super::validate::{self, invalid, token};
+use super::validate::token::{self, CheckedToken, Origin};
+use super::validate::{self, invalid};
 use crate::errors::ServiceError;
 use crate::namespaces::Namespace;
 
@@ -32,8 +33,12 @@ impl Frontend {
             validate::namespace_name(name)?;
             self.namespaces.by_name(name).await?;
         }
-        let token = token::decode(token)?;
-        self.enter_by_id(name, &token.token.namespace_id).await
+        let CheckedToken { token, origin, .. } = token::decode(token)?;
+        let namespace = self.enter_by_id(name, &token.namespace_id).await?;
+        match origin {
+            Origin::Ours => Ok(namespace),
+            Origin::Foreign => Err(ServiceError::execution_not_found(&token.workflow_id, &token.run_id)),
+        }
     }
 
     /// As by token, for tokens of other kinds.

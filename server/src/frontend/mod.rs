@@ -2,6 +2,7 @@
 
 pub mod service;
 mod call;
+mod door;
 mod entry;
 mod start;
 mod signal;
@@ -12,12 +13,14 @@ mod poll;
 mod left_workers;
 mod long_calls;
 mod polls;
+mod unbuilt_polls;
 mod respond;
 mod respond_by_id;
 mod activity_operations;
 mod activity_executions;
 mod history;
 mod list;
+mod pages;
 mod schedule;
 mod batch;
 mod describe;

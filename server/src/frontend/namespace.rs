@@ -8,6 +8,7 @@ use uuid::Uuid;
 use workflow::NamespaceId;
 
 use super::call::{Call, patiently};
+use super::pages::PAGE_BYTES;
 use super::validate::{self, ID_BYTES_MAX, invalid};
 use super::{Frontend, nexus_endpoints};
 use crate::errors::ServiceError;
@@ -66,7 +67,8 @@ pub(super) async fn list(
     call: Call<public::ListNamespacesRequest>,
 ) -> Result<public::ListNamespacesResponse, ServiceError> {
     let page = usize::try_from(call.request.page_size).ok().filter(|page| *page > 0).unwrap_or(PAGE).min(PAGE_MAX);
-    let (namespaces, next_page_token) = frontend.namespaces.list(page, &call.request.next_page_token).await?;
+    let token = &call.request.next_page_token;
+    let (namespaces, next_page_token) = frontend.namespaces.list(page, PAGE_BYTES, token).await?;
     let with_deleted = call.request.namespace_filter.is_some_and(|filter| filter.include_deleted);
     let listed = namespaces.iter().filter(|namespace| with_deleted || namespace.state != NamespaceState::Deleted);
     Ok(public::ListNamespacesResponse {

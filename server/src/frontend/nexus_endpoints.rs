@@ -4,6 +4,7 @@
 
 use persistence::error::StoreError;
 use persistence::stores::nexus::StoredEndpoint;
+use prost::Message as _;
 use proto::everrow::record;
 use proto::temporal::api::nexus::v1::endpoint_target::{Variant, Worker};
 use proto::temporal::api::nexus::v1::{Endpoint, EndpointSpec, EndpointTarget};
@@ -11,9 +12,9 @@ use proto::temporal::api::operatorservice::v1 as operator;
 use uuid::Uuid;
 use workflow::{NamespaceId, Timestamp};
 
-use super::Frontend;
 use super::call::Call;
 use super::validate::{invalid, nexus as check};
+use super::{Frontend, pages};
 use crate::errors::ServiceError;
 
 /// Attempts at a change that other nodes keep overtaking. Those of this node wait for each other.
@@ -126,7 +127,10 @@ pub(super) async fn list(
         true => None,
         false => Some(Uuid::from_slice(&next_page_token).map_err(|_| invalid("Invalid NextPageToken."))?),
     };
-    let page = frontend.defined.nexus_endpoints.list(after, limit).await?;
+    let mut page = frontend.defined.nexus_endpoints.list(after, limit).await?;
+    let n_fitting = pages::n_fitting(page.endpoints.iter().map(|stored| stored.record.encoded_len()));
+    page.has_more |= n_fitting < page.endpoints.len();
+    page.endpoints.truncate(n_fitting);
     let last = page.endpoints.last().filter(|_| page.has_more);
     let next_page_token = last.map(|last| bytes::Bytes::copy_from_slice(last.id.as_bytes())).unwrap_or_default();
     let mut endpoints = Vec::with_capacity(page.endpoints.len());

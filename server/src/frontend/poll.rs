@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use proto::everrow::matching as request;
+use proto::temporal::api::deployment::v1::WorkerDeploymentOptions;
 use proto::temporal::api::enums::v1::TaskQueueType;
 use proto::temporal::api::workflowservice::v1 as public;
 use tracing::warn;
@@ -15,6 +16,7 @@ use super::Frontend;
 use super::call::{Call, Deadline, patiently};
 use super::long_calls::LongCall;
 use super::polls::Poller;
+use super::unbuilt_polls::{PolledBy, Unbuilt};
 use super::validate::worker;
 use crate::errors::ServiceError;
 
@@ -30,6 +32,8 @@ pub(super) async fn workflow_task_queue(
     let namespace = frontend.enter(&call.request.namespace).await?;
     let _place = frontend.long_calls.enter(namespace.id, LongCall::PollWorkflowTaskQueue)?;
     let timeout = timeout(call.deadline)?;
+    let by = PolledBy::new(&call.request.namespace, call.request.task_queue.as_ref(), &call.request.identity);
+    unversioned(frontend, call.request.deployment_options.as_ref(), by)?;
     let checked = worker::poll_workflow_task_queue(call.request)?;
     namespace.check_binary(&checked.binary_checksum)?;
     let poller = Poller {
@@ -57,6 +61,8 @@ pub(super) async fn activity_task_queue(
     let namespace = frontend.enter(&call.request.namespace).await?;
     let _place = frontend.long_calls.enter(namespace.id, LongCall::PollActivityTaskQueue)?;
     let timeout = timeout(call.deadline)?;
+    let by = PolledBy::new(&call.request.namespace, call.request.task_queue.as_ref(), &call.request.identity);
+    unversioned(frontend, call.request.deployment_options.as_ref(), by)?;
     let checked = worker::poll_activity_task_queue(call.request)?;
     let poller = Poller {
         namespace_id: namespace.id,
@@ -78,6 +84,30 @@ pub(super) async fn activity_task_queue(
         polled.workflow_namespace.clone_from(&namespace.name);
     }
     Ok(polled)
+}
+
+/// Nexus tasks are not built: whoever polls for them is told so.
+pub(super) async fn nexus_task_queue(
+    frontend: &Frontend,
+    call: Call<public::PollNexusTaskQueueRequest>,
+) -> Result<public::PollNexusTaskQueueResponse, ServiceError> {
+    frontend.enter(&call.request.namespace).await?;
+    let by = PolledBy::new(&call.request.namespace, call.request.task_queue.as_ref(), &call.request.identity);
+    Err(frontend.unbuilt_polls.refuse(Unbuilt::NexusTasks, by))
+}
+
+/// What a worker says of a deployment that is in order is still refused if it wants to be versioned by it.
+fn unversioned(
+    frontend: &Frontend,
+    options: Option<&WorkerDeploymentOptions>,
+    by: PolledBy<'_>,
+) -> Result<(), ServiceError> {
+    match options {
+        Some(options) if worker::is_versioned(options) => {
+            Err(frontend.unbuilt_polls.refuse(Unbuilt::VersionedWorkers, by))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A worker says that it leaves: its polls are answered, and what its cached runs need goes to other workers.

@@ -12,9 +12,10 @@ use tonic::{Request, Response, Status, async_trait};
 use super::call::answer;
 use super::long_calls::LongCalls;
 use super::polls::OutstandingPolls;
+use super::unbuilt_polls::UnbuiltPolls;
 use super::{
-    activity_executions, activity_operations, batch, cluster, describe, history, list, namespace, pause, poll, query,
-    respond, respond_by_id, schedule, search_attributes, signal, start, update,
+    activity_executions, activity_operations, batch, cluster, describe, door, history, list, namespace, pause, poll,
+    query, respond, respond_by_id, schedule, search_attributes, signal, start, update,
 };
 use crate::cluster::membership::Cluster;
 use crate::cluster::peers::Peers;
@@ -32,6 +33,7 @@ pub struct Frontend {
     pub(super) defined: Defined,
     pub(super) polls: OutstandingPolls,
     pub(super) long_calls: LongCalls,
+    pub(super) unbuilt_polls: UnbuiltPolls,
 }
 
 /// What operators define for all namespaces, straight from the store.
@@ -55,8 +57,10 @@ impl Frontend {
         cluster: Arc<Cluster>,
         defined: Defined,
     ) -> Self {
+        door::install();
         let (polls, long_calls) = (OutstandingPolls::default(), LongCalls::default());
-        Self { env, peers, namespaces, cluster, defined, polls, long_calls }
+        let unbuilt_polls = UnbuiltPolls::default();
+        Self { env, peers, namespaces, cluster, defined, polls, long_calls, unbuilt_polls }
     }
 
     /// Answers all calls that wait for something to happen, and every later one at once: the node shuts down.
@@ -252,6 +256,13 @@ impl WorkflowService for Frontend {
         request: Request<PollActivityTaskQueueRequest>,
     ) -> Answer<PollActivityTaskQueueResponse> {
         answer("PollActivityTaskQueue", poll::activity_task_queue(self, request.into())).await
+    }
+
+    async fn poll_nexus_task_queue(
+        &self,
+        request: Request<PollNexusTaskQueueRequest>,
+    ) -> Answer<PollNexusTaskQueueResponse> {
+        answer("PollNexusTaskQueue", poll::nexus_task_queue(self, request.into())).await
     }
 
     async fn shutdown_worker(&self, request: Request<ShutdownWorkerRequest>) -> Answer<ShutdownWorkerResponse> {

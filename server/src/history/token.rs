@@ -88,3 +88,6 @@ pub(crate) fn run_id(text: &str) -> Result<Option<RunId>, ServiceError> {
     let uuid = Uuid::parse_str(text).map_err(|_| ServiceError::InvalidArgument("Invalid RunId.".into()))?;
     Ok(Some(RunId(uuid)))
 }
+
+#[cfg(test)]
+mod tests;

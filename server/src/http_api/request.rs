@@ -15,6 +15,9 @@ use crate::spans;
 /// What is wrong with a request; the client reads it.
 pub(super) type Wrong = String;
 
+/// Levels of JSON that the parser reads.
+const JSON_DEPTH: usize = 128;
+
 pub(super) fn message(
     found: &Found<'_>,
     query: &str,
@@ -49,7 +52,11 @@ fn parse(body: &[u8]) -> Result<Map<String, Value>, Wrong> {
     if body.trim_ascii().is_empty() {
         return Ok(Map::new());
     }
-    serde_json::from_slice(body).map_err(|error| error.to_string())
+    serde_json::from_slice(body).map_err(|error| {
+        // The one error that is about the parser and not about the text.
+        let is_too_deep = error.to_string().starts_with("recursion limit exceeded");
+        if is_too_deep { format!("the body is nested more than {JSON_DEPTH} levels deep") } else { error.to_string() }
+    })
 }
 
 /// The parameters of a query, by name, in the order in which they first come.

@@ -114,6 +114,43 @@ async fn the_initial_namespaces_are_made_once() {
     let before = registry.by_name(SYSTEM_NAMESPACE).await.unwrap();
     registry.ensure(&["orders".into(), "more".into()], "here").await.unwrap();
     assert_eq!(registry.read_by_name(SYSTEM_NAMESPACE).await.unwrap(), before);
-    let (all, next) = registry.list(10, &[]).await.unwrap();
+    let (all, next) = registry.list(10, usize::MAX, &[]).await.unwrap();
     assert_eq!((all.len(), next.is_empty()), (3, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_namespaces_ends_by_bytes_and_the_next_one_goes_on() {
+    const N: usize = 150;
+    let (registry, _) = registry();
+    for n in 0..N {
+        let name = format!("n{n}");
+        let record = record::Namespace { description: "x".repeat(10_000), ..initial_record(&name, 3600, "here") };
+        registry.register(NamespaceId(registry.env.new_uuid()), record).await.unwrap();
+    }
+    let (mut names, mut token, mut n_pages) = (std::collections::BTreeSet::new(), Bytes::new(), 0);
+    loop {
+        let (page, next) = registry.list(100, 250_000, &token).await.unwrap();
+        let bytes: usize = page.iter().map(|namespace| namespace.record.encoded_len()).sum();
+        assert!((1..=250_000).contains(&bytes), "{bytes}");
+        n_pages += 1;
+        for namespace in page {
+            assert!(names.insert(namespace.name.clone()), "{} is told twice", namespace.name);
+        }
+        if next.is_empty() {
+            break;
+        }
+        token = next;
+    }
+    assert_eq!((names.len(), n_pages), (N, 7), "24 a page");
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_are_missing_are_remembered_by_their_bytes() {
+    let (registry, _) = registry();
+    for n in 0..500 {
+        let name = format!("{n}{}", "x".repeat(100_000));
+        registry.by_name(&name).await.unwrap_err();
+    }
+    registry.missing.run_pending_tasks();
+    assert!(registry.missing.weighted_size() <= MISSING_BYTES, "{}", registry.missing.weighted_size());
 }

@@ -1,5 +1,6 @@
 //! The public API from outside.
 
+mod door;
 mod metrics;
 mod namespaces;
 mod polls;

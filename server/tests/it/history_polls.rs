@@ -274,3 +274,37 @@ async fn a_history_is_told_as_bytes_where_that_is_wanted() {
     assert_eq!(History::decode(blob.data.clone()).unwrap().events, events);
     given.stop().await;
 }
+
+/// Tokens are bytes of the client's, whoever made them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_token_that_was_tampered_with_is_never_our_mistake() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "tampered");
+    run.start().await;
+    (run.signal("a").await, run.signal("b").await);
+    let page = public::GetWorkflowExecutionHistoryRequest { maximum_page_size: 1, ..ask(&run, Bytes::new()) };
+    let token = get(&run, page).await.expect("a page").token;
+    assert!(!token.is_empty(), "there is more");
+    for at in 0..token.len() {
+        for byte in [0x00, 0x7f, 0x80, 0xff, token[at] ^ 1] {
+            let mut tampered = token.to_vec();
+            tampered[at] = byte;
+            let request =
+                public::GetWorkflowExecutionHistoryRequest { maximum_page_size: 1, ..ask(&run, tampered.into()) };
+            let Err(status) = run.client().get_workflow_execution_history(request).await else { continue };
+            assert!(
+                matches!(status.code(), Code::InvalidArgument | Code::NotFound),
+                "byte {at} as {byte:#x}: {status:?}"
+            );
+        }
+        let cut = public::GetWorkflowExecutionHistoryReverseRequest {
+            namespace: NAMESPACE.into(),
+            execution: Some(run.execution()),
+            next_page_token: token.slice(..at),
+            ..Default::default()
+        };
+        let Err(status) = run.client().get_workflow_execution_history_reverse(cut).await else { continue };
+        assert!(matches!(status.code(), Code::InvalidArgument | Code::NotFound), "cut at {at}: {status:?}");
+    }
+    given.stop().await;
+}

@@ -1,5 +1,6 @@
 //! What a request makes of a namespace's record. Pure.
 
+use prost::Message as _;
 use prost_types::Duration;
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::{ArchivalState, NamespaceState, ReplicationState};
@@ -14,6 +15,9 @@ use crate::errors::ServiceError;
 /// Short enough for tests, and never zero, which might be taken for "for ever".
 const RETENTION_MIN_SECONDS: i64 = 60 * 60;
 const BAD_BINARIES_MAX: usize = 10;
+/// What a namespace's record may take, with its description, its data and its bad binaries: every node keeps the records that are in use in
+/// memory, and lists tell them whole.
+const RECORD_BYTES_MAX: usize = 128 << 10;
 /// Namespaces that live in one cluster have no failover version.
 const NO_VERSION: i64 = 0;
 
@@ -31,7 +35,7 @@ pub(super) fn registered(
         clusters.push(active.to_owned());
     }
     local_clusters(active, &clusters, cluster)?;
-    Ok(record::Namespace {
+    sized(record::Namespace {
         name: request.namespace,
         state: NamespaceState::Registered.into(),
         description: request.description,
@@ -89,7 +93,14 @@ pub(super) fn updated(
         return Ok(None);
     }
     changed.config_version += 1;
-    Ok(Some(changed))
+    sized(changed).map(Some)
+}
+
+fn sized(record: record::Namespace) -> Result<record::Namespace, ServiceError> {
+    match record.encoded_len() {
+        ..=RECORD_BYTES_MAX => Ok(record),
+        bytes => Err(invalid(format!("Namespace exceeds maximum allowed size ({bytes}/{RECORD_BYTES_MAX})"))),
+    }
 }
 
 fn update_info(record: &mut record::Namespace, info: &UpdateNamespaceInfo) -> Result<(), ServiceError> {

@@ -20,6 +20,7 @@ fn undefined() -> Defined<'static> {
 }
 
 mod limits;
+mod tokens;
 
 fn long() -> String {
     "x".repeat(ID_BYTES_MAX + 1)

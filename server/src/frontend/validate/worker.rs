@@ -10,8 +10,9 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::task_queue::{self, Naming};
-use super::{ID_BYTES_MAX, identity, invalid};
+use super::{identity, invalid};
 use crate::errors::ServiceError;
+use crate::frontend::unbuilt_polls::Unbuilt;
 
 const BUILD_ID_BYTES_MAX: usize = 255;
 
@@ -132,15 +133,18 @@ impl Versioning<'_> {
     }
 }
 
+/// Whether a worker of a deployment that is in order wants to be versioned by it.
+pub(crate) fn is_versioned(options: &WorkerDeploymentOptions) -> bool {
+    let is_in_order = !options.deployment_name.is_empty() && !options.build_id.is_empty();
+    options.worker_versioning_mode() == WorkerVersioningMode::Versioned && is_in_order
+}
+
 fn deployment(options: &WorkerDeploymentOptions) -> Result<(), ServiceError> {
     if options.worker_versioning_mode() != WorkerVersioningMode::Versioned {
         return Ok(());
     }
-    if options.deployment_name.is_empty() || options.build_id.is_empty() {
+    if !is_versioned(options) {
         return Err(invalid("Deployment name and build id must be set together."));
     }
-    if options.deployment_name.len() > ID_BYTES_MAX || options.build_id.len() > ID_BYTES_MAX {
-        return Err(invalid("size of deployment name or build id is larger than the maximum allowed"));
-    }
-    Err(ServiceError::Unimplemented("versioned workers are not built yet".into()))
+    Err(Unbuilt::VersionedWorkers.refusal())
 }

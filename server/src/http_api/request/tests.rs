@@ -5,6 +5,8 @@ use serde_json::json;
 use tonic::codegen::http::Method;
 
 use super::*;
+
+mod fuzz;
 use crate::http_api::routes::RouteTable;
 
 /// The message, as JSON again.

@@ -156,3 +156,65 @@ async fn a_call_by_id_wants_all_its_ids() {
     refused(answer, Code::NotFound, "activity not found for ID: pay");
     given.stop().await;
 }
+
+/// A token of an activity as the reference lays it out: `temporal.server.api.token.v1.Task`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct ReferenceToken {
+    #[prost(string, tag = "1")]
+    namespace_id: String,
+    #[prost(string, tag = "2")]
+    workflow_id: String,
+    #[prost(string, tag = "3")]
+    run_id: String,
+    #[prost(int64, tag = "4")]
+    scheduled_event_id: i64,
+    #[prost(int32, tag = "5")]
+    attempt: i32,
+    #[prost(string, tag = "6")]
+    activity_id: String,
+    #[prost(string, tag = "7")]
+    workflow_type: String,
+    #[prost(string, tag = "8")]
+    activity_type: String,
+    #[prost(int64, tag = "11")]
+    version: i64,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_in_the_layout_of_the_reference_names_a_task_that_is_not_found() {
+    let given = a_node().await;
+    let run_id = Uuid::nil().to_string();
+    let token = |namespace_id| ReferenceToken {
+        namespace_id,
+        workflow_id: "workflow".into(),
+        run_id: run_id.clone(),
+        scheduled_event_id: 5,
+        attempt: 1,
+        activity_id: "1".into(),
+        workflow_type: "workflow".into(),
+        activity_type: "activity".into(),
+        version: 1,
+    };
+    let ours = token(namespace_id(&given, NAMESPACE).await).encode_to_vec();
+    let completed = public::RespondActivityTaskCompletedRequest {
+        namespace: NAMESPACE.into(),
+        task_token: ours.clone().into(),
+        ..Default::default()
+    };
+    let message = format!("workflow execution not found for workflow ID \"workflow\" and run ID {run_id:?}");
+    refused(given.client().respond_activity_task_completed(completed).await, Code::NotFound, &message);
+    let heartbeat = public::RecordActivityTaskHeartbeatRequest {
+        namespace: NAMESPACE.into(),
+        task_token: ours.into(),
+        ..Default::default()
+    };
+    refused(given.client().record_activity_task_heartbeat(heartbeat).await, Code::NotFound, &message);
+    let unknown = Uuid::from_u128(7).to_string();
+    let failed = public::RespondActivityTaskFailedRequest {
+        task_token: token(unknown.clone()).encode_to_vec().into(),
+        ..Default::default()
+    };
+    let message = format!("Namespace {unknown} is not found.");
+    refused(given.client().respond_activity_task_failed(failed).await, Code::NotFound, &message);
+    given.stop().await;
+}

@@ -83,3 +83,22 @@ async fn a_caller_says_how_long_it_waits() {
     refused(&wrong, 400, &json!({ "code": 3, "message": "invalid grpc-timeout: soon" }));
     given.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_is_nested_too_deep_is_refused_in_our_own_words() {
+    let (given, http) = given().await;
+    let failed = |levels: usize| {
+        let failure = (1..levels).fold("{}".to_owned(), |cause, _| format!("{{\"cause\":{cause}}}"));
+        format!("{{\"workflowId\":\"w\",\"failure\":{failure}}}")
+    };
+    for (levels, message) in [
+        (81, "the request has messages nested more than 80 levels deep"),
+        (101, "the request has messages nested more than 80 levels deep"),
+        (1000, "the body is nested more than 128 levels deep"),
+    ] {
+        let path = "/api/v1/namespaces/default/activities/a/fail";
+        let answer = http.send("POST", path, "Content-Type: application/json\r\n", &failed(levels)).await;
+        refused(&answer, 400, &json!({ "code": 3, "message": message }));
+    }
+    given.stop().await;
+}
