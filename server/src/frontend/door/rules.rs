@@ -29,7 +29,7 @@ const ID: Bound = Bound::Bytes(ID_BYTES_MAX as u32);
 /// by failing the workflow task. The door leaves them to it unless they are absurd.
 const WORDED: Bound = Bound::Bytes(16 << 10);
 /// Prose by people for people, which the reference does not limit.
-const PROSE: Bound = Bound::Bytes(64 << 10);
+const PROSE: Bound = Bound::Bytes(256 << 10);
 /// Queries of lists; how many conditions there may be is for the parser to say.
 const QUERY: Bound = Bound::Bytes(256 << 10);
 /// Tokens are ours, and none is longer. Anybody can make up others.
@@ -90,6 +90,7 @@ pub(super) const SPECIAL: &[(&str, &str, Bound)] = &[
     ("common.v1.Link.Callback", "*", WORDED),
     ("nexus.v1.Link", "url", WORDED),
     ("nexus.v1.EndpointTarget.External", "url", WORDED),
+    ("nexus.v1.EndpointTarget.Worker", "*", WORDED),
     ("nexus.v1.EndpointSpec", "name", WORDED),
     // Nexus headers and tokens are others' to choose, and not built yet.
     ("workflowservice.v1.StartNexusOperationExecutionRequest.NexusHeaderEntry", "value", WORDED),
@@ -99,14 +100,33 @@ pub(super) const SPECIAL: &[(&str, &str, Bound)] = &[
     ("deployment.v1.WorkerDeploymentOptions", "*", ID),
     // The reference's words.
     ("*", "namespace", WORDED),
-    ("*", "identity", WORDED),
-    ("*", "request_id", WORDED),
-    ("*", "signal_name", WORDED),
+    ("workflowservice.v1.PollWorkflowTaskQueueRequest", "identity", WORDED),
+    ("workflowservice.v1.PollActivityTaskQueueRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondWorkflowTaskCompletedRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondWorkflowTaskFailedRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondActivityTaskCompletedRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondActivityTaskFailedRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondActivityTaskCanceledRequest", "identity", WORDED),
+    ("workflowservice.v1.RecordActivityTaskHeartbeatByIdRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondActivityTaskCompletedByIdRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondActivityTaskFailedByIdRequest", "identity", WORDED),
+    ("workflowservice.v1.RespondActivityTaskCanceledByIdRequest", "identity", WORDED),
+    ("workflowservice.v1.StartWorkflowExecutionRequest", "request_id", WORDED),
+    ("workflowservice.v1.SignalWithStartWorkflowExecutionRequest", "request_id", WORDED),
+    ("workflowservice.v1.SignalWorkflowExecutionRequest", "request_id", WORDED),
+    ("workflowservice.v1.RequestCancelWorkflowExecutionRequest", "request_id", WORDED),
+    ("workflowservice.v1.ResetWorkflowExecutionRequest", "request_id", WORDED),
+    ("workflowservice.v1.CreateScheduleRequest", "request_id", WORDED),
+    ("workflowservice.v1.UpdateScheduleRequest", "request_id", WORDED),
+    ("workflowservice.v1.PatchScheduleRequest", "request_id", WORDED),
+    ("workflowservice.v1.SignalWorkflowExecutionRequest", "signal_name", WORDED),
+    ("workflowservice.v1.SignalWithStartWorkflowExecutionRequest", "signal_name", WORDED),
     ("*", "schedule_id", WORDED),
     ("*", "job_id", WORDED),
-    ("*", "fairness_key", WORDED),
-    ("*", "update_id", WORDED),
-    ("*", "build_id", WORDED),
+    ("common.v1.Priority", "fairness_key", WORDED),
+    ("update.v1.Meta", "update_id", WORDED),
+    ("common.v1.WorkerVersionCapabilities", "build_id", WORDED),
+    ("common.v1.WorkerVersionStamp", "build_id", WORDED),
     ("workflowservice.v1.StartWorkflowExecutionRequest", "workflow_id", WORDED),
     ("workflowservice.v1.SignalWithStartWorkflowExecutionRequest", "workflow_id", WORDED),
     ("workflow.v1.NewWorkflowExecutionInfo", "workflow_id", WORDED),
