@@ -14,8 +14,8 @@ use crate::activity_command::{self, CancelRequest};
 use crate::draft::{Annotation, Draft};
 use crate::events::short_name;
 use crate::ids::{EventId, NamespaceId};
-use crate::names::Names;
 use crate::input::{KnownNamespaces, OtherNamespaces, RefusedSearchAttributes};
+use crate::names::Names;
 use crate::update_message::{self, Answers};
 use crate::{child_command, close, external, properties, timer};
 
