@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
-use crate::engine::{Batch, Consistency, Engine, Outcome, Page, Partition, Slice, Statics};
+use crate::engine::{Availability, Batch, Consistency, Engine, Outcome, Page, Partition, Slice, Statics};
 use crate::error::StoreError;
 
 /// An engine with counters in front of it.
@@ -66,5 +67,9 @@ impl Engine for Counted {
         let rows = batch.all_puts().count() + batch.all_deletes().count();
         self.counts.rows_written.fetch_add(rows as u64, Ordering::Relaxed);
         self.engine.write(batch)
+    }
+
+    fn availability(&self) -> watch::Receiver<Availability> {
+        self.engine.availability()
     }
 }

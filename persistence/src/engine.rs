@@ -5,6 +5,7 @@
 use std::ops::Bound;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
 use crate::error::StoreError;
 use crate::table::{Column, Table, Value};
@@ -32,6 +33,19 @@ pub trait Engine: Send + Sync + 'static {
     /// `Err(Unavailable)` means certainly not applied, now or later; `Err(OutcomeUnknown)` that it may have been, or may
     /// still be until the next conditional write to this partition (to a versioned table: at any later time).
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>>;
+
+    /// Whether the engine serves at all. One that never closes as a whole keeps this default, whose sender is gone.
+    fn availability(&self) -> watch::Receiver<Availability> {
+        watch::channel(Availability::Up).1
+    }
+}
+
+/// Whether an engine serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    Up,
+    /// Every call fails until it is up again, which happens by itself; why, in words for clients.
+    Down(&'static str),
 }
 
 pub type Statics = Vec<Option<Value>>;

@@ -1,5 +1,5 @@
 //! The command line. Exit codes: 0 done, 1 failed while running, 2 wrong usage or configuration, 3 the store cannot be
-//! reached or has the wrong schema.
+//! reached, has the wrong schema, or has lost data.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ use crate::node::StartError;
 use crate::version;
 
 mod admin;
+mod data;
 mod dev;
 mod output;
 mod schema;
@@ -25,7 +26,7 @@ mod tests;
 #[command(name = "everrow", version, long_version = version::LONG, args_conflicts_with_subcommands = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed while running, 2 wrong usage or configuration, 3 the store cannot \
-                        be reached or has the wrong schema."
+                        be reached, has the wrong schema, or has lost data."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -44,6 +45,11 @@ enum Command {
     Schema {
         #[command(subcommand)]
         action: schema::Action,
+    },
+    /// The data directory of the embedded store, while no server has it open.
+    Data {
+        #[command(subcommand)]
+        action: data::Action,
     },
     /// Asks a node that runs.
     Admin {
@@ -87,6 +93,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Dev(args) => dev::run(args),
         Command::Server(file) => serve::run(load(&file.config)?),
         Command::Schema { action } => schema::run(action),
+        Command::Data { action } => data::run(action),
         Command::Admin { action } => admin::run(action),
     }
 }

@@ -303,6 +303,12 @@ impl From<ServiceError> for Status {
     }
 }
 
+/// The store as a whole does not serve, and will again by itself.
+#[must_use]
+pub fn store_down(reason: &str) -> Status {
+    ServiceError::Unavailable(format!("the store is down: {reason}; it is opened again as soon as that is over")).into()
+}
+
 /// A handler panicked. The client may try again; the log has the reason.
 #[must_use]
 pub fn panicked() -> Status {

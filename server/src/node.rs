@@ -114,7 +114,7 @@ impl Node {
         };
         let frontend = Frontend::new(env.clone(), services.peers.clone(), namespaces, Arc::clone(&cluster), defined);
         let (stop, stopped) = watch::channel(false);
-        let (health, api) = serving::public_api(frontend.clone()).await;
+        let (health, api) = serving::public_api(frontend.clone(), &stores.availability).await;
         let mut serving = JoinSet::new();
         let connections_max = descriptors::connections(config.frontend.connections_max);
         let ledger = serving::Ledger::new(config.frontend.buffer_bytes, connections_max);
@@ -124,6 +124,7 @@ impl Node {
         }
         serving.spawn(serving::serve_grpc(api, incoming, ledger, stopped.clone()));
         let mut background = JoinSet::new();
+        background.spawn(serving::follow_store(health.clone(), stores.availability.clone(), stopped.clone()));
         let metrics_address = metrics.as_ref().map(Endpoint::address);
         if let Some(metrics) = metrics {
             background.spawn(metrics.serve(stopped.clone()));

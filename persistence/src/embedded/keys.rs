@@ -11,12 +11,16 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::engine::{Continuation, KeyRange, Order, Partition};
-use crate::table::{Column, Kind, Value};
+use crate::table::{Column, Kind, Table, Value};
 
 /// Where the format's number is kept. Table names are not empty, so no row has this key.
 pub(super) const FORMAT: &[u8] = &[0x00, 0x00];
 /// Range deletes that are not finished yet, by number.
 pub(super) const SWEEPS: &[u8] = &[0x00, 0x01];
+/// What each commit says about those before it (`journal::Note`).
+pub(super) const JOURNAL: &[u8] = &[0x00, 0x02];
+/// The id of the store, as in its marker.
+pub(super) const STORE_ID: &[u8] = &[0x00, 0x03];
 
 const STATICS: u8 = 0x01;
 const ROWS: u8 = 0x02;
@@ -69,6 +73,26 @@ pub(super) fn rows_prefix(partition: &Partition) -> Vec<u8> {
 pub(super) fn clustering(columns: &[Column], mut key: &[u8]) -> Option<Vec<Value>> {
     let values = columns.iter().map(|column| take_value(column.kind, &mut key)).collect::<Option<Vec<_>>>()?;
     key.is_empty().then_some(values)
+}
+
+/// What a key of a table names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    Static(usize),
+    Row,
+}
+
+/// Whether this is a key of the table; `None` if it cannot be one.
+pub(super) fn named(table: &Table, key: &[u8]) -> Option<Named> {
+    let mut rest = key.strip_prefix(table.name.as_bytes())?.strip_prefix(&[0x00])?;
+    for column in table.partition {
+        take_value(column.kind, &mut rest)?;
+    }
+    match rest {
+        [STATICS, column] if usize::from(*column) < table.statics.len() => Some(Named::Static((*column).into())),
+        [ROWS, rest @ ..] => clustering(table.clustering, rest).map(|_| Named::Row),
+        _ => None,
+    }
 }
 
 impl Span {

@@ -3,25 +3,30 @@
 //! One thread writes (`writer`): whatever waits becomes one group (`group`), one append and one sync (`disk`). Readers
 //! take a view and wait for nobody. `keys` and `cells` are the format on disk.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::engine::{Batch, Consistency, Engine, Outcome, Page, Partition, Slice, Statics};
+use crate::engine::{Availability, Batch, Consistency, Engine, Outcome, Page, Partition, Slice, Statics};
 use crate::error::StoreError;
 use disk::Disk;
 use writer::{Request, Writer};
 
 mod keys;
 mod cells;
+mod journal;
+mod marker;
+mod layout;
 mod disk;
 mod group;
 mod sweep;
+mod reopening;
 mod writer;
 mod reading;
+pub mod upkeep;
 
 /// Batches that may wait for the writer; more callers wait for room.
 const QUEUE: usize = 1024;
@@ -30,10 +35,19 @@ const QUEUE: usize = 1024;
 ///
 /// Dropping it answers what waits, syncs, and waits for the writer to end.
 pub struct Embedded {
-    disk: Arc<Disk>,
+    shared: Arc<Shared>,
     /// `None` only while it is dropped.
     requests: Option<mpsc::Sender<Request>>,
     writer: Option<JoinHandle<()>>,
+}
+
+/// What readers and the writer share.
+struct Shared {
+    directory: PathBuf,
+    options: Options,
+    /// `None` while the store is closed after a failure.
+    disk: RwLock<Option<Arc<Disk>>>,
+    availability: watch::Sender<Availability>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,13 +79,19 @@ impl Embedded {
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Arc<Self>, StoreError> {
         let disk = Arc::new(Disk::open(directory.as_ref(), options)?);
         sweep::resume(&disk)?;
+        let shared = Arc::new(Shared {
+            directory: directory.as_ref().to_owned(),
+            options,
+            disk: RwLock::new(Some(disk)),
+            availability: watch::channel(Availability::Up).0,
+        });
         let (requests, waiting) = mpsc::channel(QUEUE);
-        let writer = Writer::new(Arc::clone(&disk), waiting);
+        let writer = Writer::new(Arc::clone(&shared), waiting);
         let writer = std::thread::Builder::new()
             .name("embedded-writer".into())
             .spawn(move || writer.run())
             .map_err(|error| StoreError::Unavailable(format!("cannot start the writer: {error}")))?;
-        Ok(Arc::new(Self { disk, requests: Some(requests), writer: Some(writer) }))
+        Ok(Arc::new(Self { shared, requests: Some(requests), writer: Some(writer) }))
     }
 
     /// Hands the batch to the writer. If the caller goes away meanwhile, the batch is written all the same.
@@ -96,7 +116,7 @@ impl Engine for Embedded {
     fn statics(&self, partition: Partition, consistency: Consistency) -> BoxFuture<'_, Result<Statics, StoreError>> {
         Box::pin(async move {
             self.settle(&partition, consistency).await?;
-            reading::statics(&self.disk.view(), &partition)
+            reading::statics(&self.shared.disk()?.view(), &partition)
         })
     }
 
@@ -108,10 +128,10 @@ impl Engine for Embedded {
             }
             self.settle(&slice.partition, slice.consistency).await?;
             if let Some(key) = reading::single_key(&slice) {
-                return reading::single_row(&self.disk.view(), &slice.partition, key);
+                return reading::single_row(&self.shared.disk()?.view(), &slice.partition, key);
             }
-            let disk = Arc::clone(&self.disk);
-            let read = tokio::task::spawn_blocking(move || reading::page(&disk.view(), &slice)).await;
+            let view = self.shared.disk()?.view();
+            let read = tokio::task::spawn_blocking(move || reading::page(&view, &slice)).await;
             read.unwrap_or_else(|error| Err(StoreError::Unavailable(format!("cannot read: {error}"))))
         })
     }
@@ -122,6 +142,38 @@ impl Engine for Embedded {
             batch.check_size()?;
             self.submit(batch).await
         })
+    }
+
+    fn availability(&self) -> watch::Receiver<Availability> {
+        self.shared.availability.subscribe()
+    }
+}
+
+impl Shared {
+    /// # Errors
+    /// `Unavailable`, with the reason, while the store is closed.
+    fn disk(&self) -> Result<Arc<Disk>, StoreError> {
+        let disk = self.disk.read().unwrap_or_else(PoisonError::into_inner);
+        disk.as_ref().map(Arc::clone).ok_or_else(|| self.closed())
+    }
+
+    fn close(&self, reason: &'static str) {
+        // First the reason: it is read by those who find no disk.
+        self.availability.send_replace(Availability::Down(reason));
+        *self.disk.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn open(&self, disk: Disk) {
+        *self.disk.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(disk));
+        self.availability.send_replace(Availability::Up);
+    }
+
+    fn closed(&self) -> StoreError {
+        let reason = match *self.availability.borrow() {
+            Availability::Down(reason) => reason,
+            Availability::Up => "it is being opened",
+        };
+        StoreError::Unavailable(reason.into())
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn finish(disk: &Disk, spans: &[Span]) -> Result<(), CommitError> {
 }
 
 /// Finishes what a crash interrupted. Called before anybody reads.
-pub(super) fn resume(disk: &Disk) -> Result<(), StoreError> {
+pub(super) fn resume(disk: &Arc<Disk>) -> Result<(), StoreError> {
     let notes = Span { from: keys::SWEEPS.to_vec(), to: note(usize::MAX) };
     let mut spans = Vec::new();
     for entry in disk.view().range(&notes) {
@@ -61,8 +61,8 @@ fn remove(disk: &Disk, span: &Span) -> Result<(), CommitError> {
             .by_ref()
             .take(SWEEP_ROWS)
             .map(|key| Ok((key?, None)))
-            .collect::<Result<_, StoreError>>()
-            .map_err(|error| CommitError::NotApplied(error.to_string()))?;
+            .collect::<Result<_, fjall::Error>>()
+            .map_err(CommitError::NotApplied)?;
         if piece.is_empty() {
             return Ok(());
         }

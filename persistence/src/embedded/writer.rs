@@ -1,53 +1,59 @@
-//! The one writer: takes whatever batches wait, makes them durable with one sync, and answers their callers.
+//! The one writer: takes whatever batches wait, makes them durable with one sync, and answers their callers. When the disk
+//! fails it turns all callers away at once until the store is open again.
 
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::disk::{CommitError, Disk};
 use super::group::{Group, Written};
-use super::sweep;
+use super::reopening::{Attempt, Reopening};
+use super::{Shared, sweep};
 use crate::engine::{Batch, Durable, Outcome};
 use crate::error::StoreError;
 
-/// A batch that waits, and whom to tell.
+/// How long a batch that came in just before the failure may wait for its refusal.
+const REFUSE_EVERY: Duration = Duration::from_millis(2);
+
+/// A batch that waits, and whom to answer.
 pub(super) struct Request {
     pub(super) batch: Batch,
     pub(super) reply: oneshot::Sender<Result<Outcome, StoreError>>,
 }
 
 pub(super) struct Writer {
-    disk: Arc<Disk>,
+    shared: Arc<Shared>,
     requests: mpsc::Receiver<Request>,
-    /// Why nothing more is written. After a failed sync nobody can tell what the file holds, so it must be read again
-    /// from the beginning: by opening the directory anew.
-    failure: Option<String>,
 }
 
 impl Writer {
-    pub(super) fn new(disk: Arc<Disk>, requests: mpsc::Receiver<Request>) -> Self {
-        Self { disk, requests, failure: None }
+    pub(super) fn new(shared: Arc<Shared>, requests: mpsc::Receiver<Request>) -> Self {
+        Self { shared, requests }
     }
 
     /// Runs until every sender is gone and all that they sent is answered.
     pub(super) fn run(mut self) {
         while let Some(first) = self.requests.blocking_recv() {
-            if let Some(failure) = &self.failure {
-                // Nobody listening is no reason to stop: the caller was cancelled, and the next one was not.
-                let _ = first.reply.send(Err(StoreError::Unavailable(failure.clone())));
-            } else {
-                self.serve(first);
+            let Ok(disk) = self.shared.disk() else { return };
+            let Err(error) = self.serve(&disk, first) else { continue };
+            tracing::error!(%error, "the embedded store failed; it takes nothing until it is open again");
+            self.shared.close(error.reason());
+            if !self.reopen(disk) {
+                return;
             }
         }
-        if self.failure.is_none()
-            && let Err(error) = self.disk.sync()
+        if let Ok(disk) = self.shared.disk()
+            && let Err(error) = disk.sync()
         {
             tracing::error!(%error, "cannot sync the embedded store while closing it");
         }
     }
 
-    fn serve(&mut self, first: Request) {
-        let mut group = Group::new(self.disk.view());
+    fn serve(&mut self, disk: &Arc<Disk>, first: Request) -> Result<(), CommitError> {
+        let mut group = Group::new(disk.view());
         let mut answers = Vec::new();
         let mut next = Some(first);
         while let Some(Request { batch, reply }) = next {
@@ -56,18 +62,54 @@ impl Writer {
         }
         let Written { changes, sweeps, durable } = group.into_written();
         let committed = match durable {
-            _ if !sweeps.is_empty() => sweep::commit(&self.disk, changes, &sweeps),
-            Durable::AtOnce => self.disk.commit(changes),
-            Durable::WithNext => self.disk.commit_unsynced(changes),
+            _ if !sweeps.is_empty() => sweep::commit(disk, changes, &sweeps),
+            Durable::AtOnce => disk.commit(changes),
+            Durable::WithNext => disk.commit_unsynced(changes),
         };
         for (reply, judged) in answers {
+            // Nobody listening is no reason to stop: the caller was cancelled, and the next one was not.
             let _ = reply.send(answer(judged, &committed));
         }
         // The deletes count already: those who asked for them need not wait until the rows are gone.
-        let finished = committed.and_then(|()| sweep::finish(&self.disk, &sweeps));
-        if let Err(error) = finished {
-            tracing::error!(%error, "the embedded store takes no more writes");
-            self.failure = Some(format!("no writes after a failed one ({error}): see to the disk, then restart"));
+        committed.and_then(|()| sweep::finish(disk, &sweeps))
+    }
+
+    /// Turns callers away until the store is open again. `false`: the engine is being dropped.
+    fn reopen(&mut self, failed: Arc<Disk>) -> bool {
+        let reopening = match Reopening::start(failed, self.shared.directory.clone(), self.shared.options) {
+            Ok(reopening) => reopening,
+            Err(error) => {
+                tracing::error!(%error, "cannot start the thread that opens the embedded store again; restart the server");
+                return false;
+            }
+        };
+        loop {
+            match reopening.progress.recv_timeout(REFUSE_EVERY) {
+                Ok(Attempt::Opened(disk)) => {
+                    tracing::info!("the embedded store is open again");
+                    self.shared.open(disk);
+                    return true;
+                }
+                Ok(Attempt::Failed(reason)) => self.shared.close(reason),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+            if !self.refuse_all() {
+                return false;
+            }
+        }
+    }
+
+    /// `false`: nobody can send any more.
+    fn refuse_all(&mut self) -> bool {
+        loop {
+            match self.requests.try_recv() {
+                Ok(request) => {
+                    let _ = request.reply.send(Err(self.shared.closed()));
+                }
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
         }
     }
 }
@@ -76,8 +118,10 @@ fn answer(judged: Result<Outcome, StoreError>, committed: &Result<(), CommitErro
     match (judged, committed) {
         (judged, Ok(())) => judged,
         (Err(error), Err(_)) => Err(error),
-        (Ok(Outcome::Applied), Err(CommitError::Unknown(reason))) => Err(StoreError::OutcomeUnknown(reason.clone())),
+        (Ok(Outcome::Applied), Err(error @ CommitError::Unknown(_))) => {
+            Err(StoreError::OutcomeUnknown(error.reason().into()))
+        }
         // A refusal may rest on earlier batches of the group, which failed: its values are worth nothing.
-        (Ok(Outcome::Applied | Outcome::Refused(_)), Err(error)) => Err(StoreError::Unavailable(error.to_string())),
+        (Ok(Outcome::Applied | Outcome::Refused(_)), Err(error)) => Err(StoreError::Unavailable(error.reason().into())),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::engine::Engine;
+use tokio::sync::watch;
+
+use crate::engine::{Availability, Engine};
 
 pub mod shards;
 pub mod executions;
@@ -27,12 +29,16 @@ pub struct Stores {
     pub queues: queues::QueueStore,
     pub nexus_endpoints: nexus::NexusEndpointStore,
     pub visibility: visibility::VisibilityStore,
+    /// Whether the engine serves.
+    pub availability: watch::Receiver<Availability>,
 }
 
 impl Stores {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> Self {
+        let availability = engine.availability();
         Self {
+            availability,
             shards: shards::ShardStore::new(Arc::clone(&engine)),
             executions: executions::ExecutionStore::new(Arc::clone(&engine)),
             history: history::HistoryStore::new(Arc::clone(&engine)),

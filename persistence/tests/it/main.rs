@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "functions that only tests call are tests too, but clippy cannot know")]
 
 mod embedded;
+mod files;
 mod model;
 mod crash;
 mod stores;

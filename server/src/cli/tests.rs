@@ -14,7 +14,9 @@ fn dev_config(arguments: &[&str]) -> Config {
     let cli = parse(arguments).unwrap();
     match cli.command.unwrap_or(Command::Dev(cli.dev)) {
         Command::Dev(args) => args.config(),
-        other @ (Command::Server(_) | Command::Schema { .. } | Command::Admin { .. }) => panic!("{other:?} is not dev"),
+        other @ (Command::Server(_) | Command::Schema { .. } | Command::Data { .. } | Command::Admin { .. }) => {
+            panic!("{other:?} is not dev")
+        }
     }
 }
 
@@ -81,6 +83,7 @@ fn what_cannot_be_meant_is_refused_as_usage() {
         &["server"],
         &["schema"],
         &["schema", "check"],
+        &["data"],
     ];
     for arguments in cases {
         assert_eq!(parse(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use persistence::engine::Availability;
 use persistence::stores::executions::RunCounts;
 use persistence::stores::shards::ShardId;
 use tokio::sync::watch;
@@ -125,12 +126,28 @@ impl Keeper {
                     tries += 1;
                 }
             }
+            if self.store_returns().await {
+                tries = 0;
+            }
             let pause = self.parts.env.jittered(RETAKE_PAUSE + queues::backoff(tries));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = stopped(&mut self.stop) => {}
             }
         }
+    }
+
+    /// Waits while the store is down; `false` if it is not. A growing pause would outlast the trouble by as much again.
+    async fn store_returns(&mut self) -> bool {
+        let mut store = self.parts.stores.availability.clone();
+        let is_down = *store.borrow() != Availability::Up;
+        if is_down {
+            tokio::select! {
+                _ = store.wait_for(|availability| *availability == Availability::Up) => {}
+                () = stopped(&mut self.stop) => {}
+            }
+        }
+        is_down
     }
 
     /// Serves the shard until its lease is lost or the node stops.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::future::Either;
 use http_body_util::Full;
+use persistence::engine::Availability;
 use proto::everrow::admin::admin_service_server::AdminServiceServer;
 use proto::temporal::api::operatorservice::v1::operator_service_server::OperatorServiceServer;
 use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowServiceServer;
@@ -81,7 +82,10 @@ impl Service<http::Request<Body>> for PublicApi {
 }
 
 /// All services, and the voice that says whether they serve.
-pub(super) async fn public_api(frontend: Frontend) -> (HealthReporter, PublicApi) {
+pub(super) async fn public_api(
+    frontend: Frontend,
+    store: &watch::Receiver<Availability>,
+) -> (HealthReporter, PublicApi) {
     let (health, health_service) = tonic_health::server::health_reporter();
     for service in HEALTH_NAMES {
         health.set_service_status(service, ServingStatus::Serving).await;
@@ -97,11 +101,11 @@ pub(super) async fn public_api(frontend: Frontend) -> (HealthReporter, PublicApi
         || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(proto::DESCRIPTORS);
     let reflection_v1 = reflection().build_v1().expect("our own descriptors are complete");
     let reflection_v1alpha = reflection().build_v1alpha().expect("our own descriptors are complete");
-    let workflows = Guarded(workflow_service);
+    let workflows = Guarded::new(workflow_service, store.clone());
     // Some clients compress whatever they send.
     let all = Routes::new(workflows.clone())
-        .add_service(Guarded(operator_service))
-        .add_service(Guarded(admin_service))
+        .add_service(Guarded::new(operator_service, store.clone()))
+        .add_service(Guarded::new(admin_service, store.clone()))
         .add_service(health_service.accept_compressed(CompressionEncoding::Gzip))
         .add_service(reflection_v1.accept_compressed(CompressionEncoding::Gzip))
         .add_service(reflection_v1alpha.accept_compressed(CompressionEncoding::Gzip));
@@ -146,4 +150,27 @@ pub(super) async fn serve_http(
     stop: watch::Receiver<bool>,
 ) {
     accept::serve(gateway, incoming, Protocol::Http1And2, ledger, stop).await;
+}
+
+/// Health follows the store, until the node stops: what is set then stays.
+pub(super) async fn follow_store(
+    health: HealthReporter,
+    mut store: watch::Receiver<Availability>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            changed = store.changed() => if changed.is_err() { return },
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        let status = match *store.borrow_and_update() {
+            Availability::Up => ServingStatus::Serving,
+            Availability::Down(_) => ServingStatus::NotServing,
+        };
+        for service in HEALTH_NAMES {
+            if !*stop.borrow() {
+                health.set_service_status(service, status).await;
+            }
+        }
+    }
 }

@@ -35,3 +35,4 @@ mod namespace_removal;
 mod simulation;
 mod updates;
 mod transport;
+mod store_failure;

@@ -20,11 +20,11 @@ fn partition() -> Partition {
     Partition::new(&TABLE, vec![1.into()])
 }
 
-fn open(directory: &std::path::Path) -> Disk {
-    Disk::open(directory, Options { durability: Durability::None, ..Options::default() }).unwrap()
+fn open(directory: &std::path::Path) -> Arc<Disk> {
+    Arc::new(Disk::open(directory, Options { durability: Durability::None, ..Options::default() }).unwrap())
 }
 
-fn visible(disk: &Disk, span: &Span) -> usize {
+fn visible(disk: &Arc<Disk>, span: &Span) -> usize {
     disk.view().range(span).map(Result::unwrap).count()
 }
 

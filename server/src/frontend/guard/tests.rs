@@ -24,7 +24,8 @@ impl Service<http::Request<Body>> for Answers {
 
 async fn guarded(answer: fn() -> http::Response<Body>) -> http::Response<Body> {
     let request = http::Request::builder().uri("/package.Service/DoIt").body(Body::default()).unwrap();
-    match Guarded(Answers(answer)).call(request).await {
+    let (_store, up) = watch::channel(Availability::Up);
+    match Guarded::new(Answers(answer), up).call(request).await {
         Ok(response) => response,
     }
 }
@@ -62,4 +63,34 @@ async fn other_answers_stand() {
     let answer = status(|| Status::unimplemented("by us").into_http()).await;
     assert_eq!(answer, (Code::Unimplemented, "by us".into()));
     assert!(guarded(|| http::Response::new(Body::default())).await.headers().is_empty());
+}
+
+#[derive(Clone)]
+struct NeverAnswers;
+
+impl Service<http::Request<Body>> for NeverAnswers {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Request<Body>) -> Self::Future {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_call_under_way_fails_when_the_store_goes_down() {
+    let (store, up) = watch::channel(Availability::Up);
+    let request = http::Request::builder().uri("/package.Service/DoIt").body(Body::default()).unwrap();
+    let mut call = Guarded::new(NeverAnswers, up).call(request);
+    assert!((&mut call).now_or_never().is_none());
+    store.send_replace(Availability::Down("the disk is full"));
+    let Ok(response) = call.await;
+    let status = Status::from_header_map(response.headers()).unwrap();
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().contains("the disk is full"), "{}", status.message());
 }
