@@ -12,6 +12,7 @@ mod sample;
 mod shards;
 mod executions;
 mod wide_run;
+mod damage;
 mod jobs;
 mod history;
 mod task_queues;

@@ -22,36 +22,36 @@ use workflow::{
 use super::sample::Sampler;
 use super::{benches, on_model};
 
-const SHARD: ShardId = ShardId(3);
+pub(super) const SHARD: ShardId = ShardId(3);
 
 /// A shard under a lease, and its next commit id.
-struct Owner {
-    stores: Stores,
+pub(super) struct Owner {
+    pub(super) stores: Stores,
     range_id: RangeId,
     commit_id: i64,
 }
 
 impl Owner {
-    async fn of(stores: Stores) -> Self {
+    pub(super) async fn of(stores: Stores) -> Self {
         let claim = Claim { owner: "test".to_owned(), nonce: Uuid::new_v4() };
         let acquired = stores.shards.acquire(SHARD, claim).await.unwrap();
         Self { stores, range_id: acquired.range_id, commit_id: acquired.commit_id }
     }
 
-    async fn commit(&mut self, fill: impl FnOnce(&mut ShardCommit)) {
+    pub(super) async fn commit(&mut self, fill: impl FnOnce(&mut ShardCommit)) {
         self.commit_id += 1;
         let mut commit = ShardCommit::new(SHARD, self.range_id, self.commit_id);
         fill(&mut commit);
         self.stores.executions.commit(&commit).await.unwrap();
     }
 
-    async fn load(&self, key: &ExecutionKey) -> Option<ExecutionState> {
+    pub(super) async fn load(&self, key: &ExecutionKey) -> Option<ExecutionState> {
         self.stores.executions.load_run(SHARD, key).await.unwrap()
     }
 }
 
 /// As a transition hands it over.
-fn write(state: &mut ExecutionState) -> RunWrite {
+pub(super) fn write(state: &mut ExecutionState) -> RunWrite {
     let changed = ChangedItems {
         activities: state.activities.take_touched(),
         timers: state.timers.take_touched(),
@@ -66,7 +66,7 @@ fn write(state: &mut ExecutionState) -> RunWrite {
     RunWrite { state: Arc::new(state.clone()), changed }
 }
 
-fn shard_partition() -> Partition {
+pub(super) fn shard_partition() -> Partition {
     Partition::new(&EXECUTIONS, vec![Value::Int(SHARD.0)])
 }
 
