@@ -19,12 +19,14 @@ mod counts;
 mod jobs;
 mod timers;
 mod dead_letter;
+mod run_rows;
 
 pub use commit::{CurrentWrite, RunWrite, ScheduleWrite, ShardCommit};
 pub use counts::RunCounts;
 pub use dead_letter::DeadLetter;
 pub use jobs::{JobKey, JobWrite};
 pub use keys::{ItemKind, RowKind};
+pub use run_rows::{DamagedRow, Salvaged};
 pub use timers::{QueuedTimer, TimerKey, TimerRows};
 
 /// Rows of a run that one read brings: all of them, save for runs with very many pending items.
@@ -91,13 +93,25 @@ impl ExecutionStore {
             if rows.is_empty() {
                 return Ok(None);
             }
-            match decode_run(key, rows) {
+            match run_rows::decode(key, rows) {
                 Ok(state) => return Ok(Some(state)),
                 Err(error) => malformed = Some(error),
             }
         }
         let malformed = malformed.expect("a run is read at least once");
         Err(malformed.at(format_args!("{shard}, run {key}")))
+    }
+
+    /// As much of a damaged run as can be read, so that it can be ended.
+    ///
+    /// # Errors
+    /// `Corrupt` if not even its state and its start can be read.
+    pub async fn salvage_run(&self, shard: ShardId, key: &ExecutionKey) -> Result<Option<Salvaged>, StoreError> {
+        let rows = self.run_rows(shard, key).await?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        run_rows::salvage(key, rows).map(Some).map_err(|bad| bad.at(format_args!("{shard}, run {key}")))
     }
 
     /// # Errors
@@ -308,47 +322,6 @@ fn place_of(row: &Row) -> Decoded<(i64, i64)> {
         [.., Value::Bigint(sort_key), Value::Bigint(id)] => Ok((*sort_key, *id)),
         key => Err(Malformed::new(format!("a row with the key {key:?}"))),
     }
-}
-
-fn decode_run(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionState> {
-    let mut state = None;
-    let mut parts = rows::run::Parts::default();
-    let mut newest_item = 0;
-    for row in rows {
-        let (sort_key, id) = place_of(&row)?;
-        let (version, data) = rows::versioned(row.values)?;
-        newest_item = newest_item.max(version);
-        match ItemKind::from_sort_key(sort_key) {
-            None => return Err(Malformed::new(format!("an item of unknown kind {sort_key}"))),
-            Some(ItemKind::State) => state = Some((version, rows::from_value::<record::Run>(data)?)),
-            Some(ItemKind::Started) => parts.started = Some(rows::started::decode(rows::from_value(data)?)?),
-            Some(ItemKind::Activity) => {
-                parts.activities.push((id, rows::items::decode_activity(id, rows::from_value(data)?)?));
-            }
-            Some(ItemKind::Timer) => parts.timers.push((id, rows::items::decode_timer(id, rows::from_value(data)?))),
-            Some(ItemKind::SignalRequest) => {
-                let requests: record::SignalRequests = rows::from_value(data)?;
-                parts.signal_requests.extend((id..).zip(requests.request_ids));
-            }
-            Some(ItemKind::Child) => {
-                parts.children.push((id, rows::items::decode_child(id, rows::from_value(data)?)?));
-            }
-            Some(ItemKind::ExternalSignal) => {
-                parts.external_signals.push((id, rows::items::decode_external(id, rows::from_value(data)?)?));
-            }
-            Some(ItemKind::ExternalCancel) => {
-                parts.external_cancels.push((id, rows::items::decode_external(id, rows::from_value(data)?)?));
-            }
-            Some(ItemKind::Properties) => parts.properties = rows::from_value(data)?,
-            Some(ItemKind::BufferedEvent) => parts.buffered_events.push((id, rows::from_value(data)?)),
-            Some(ItemKind::Update) => parts.updates.push((id, rows::items::decode_update(rows::from_value(data)?))),
-        }
-    }
-    let (version, run) = rows::required(state, "the state row")?;
-    if newest_item > version {
-        return Err(Malformed::new(format!("the state is of version {version}, an item of {newest_item}")));
-    }
-    rows::run::decode(key.clone(), version, run, parts)
 }
 
 fn decode_current(row: Row) -> Decoded<CurrentRun> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use persistence::error::StoreError;
 use persistence::stores::Stores;
 use persistence::stores::executions::{
-    CurrentWrite, JobWrite, QueuedTask, QueuedTimer, RunWrite, ScheduleWrite, ShardCommit, TimerKey,
+    CurrentWrite, DamagedRow, JobWrite, QueuedTask, QueuedTimer, RunWrite, ScheduleWrite, ShardCommit, TimerKey,
 };
 use persistence::stores::shards::{Acquired, Claim, RangeId, ShardId};
 use thiserror::Error;
@@ -47,6 +47,8 @@ pub(crate) struct Submission {
     pub(crate) runs: Vec<RunCommit>,
     pub(crate) current: Option<CurrentCommit>,
     pub(crate) deleted: Option<DeletedRun>,
+    /// Of a run that is ended because it is damaged.
+    pub(crate) damaged: Vec<DamagedRow>,
     pub(crate) schedule: Option<ScheduleCommit>,
     pub(crate) job: Option<JobWrite>,
     pub(crate) left: Option<LeftNamespace>,
@@ -360,6 +362,7 @@ impl CommitLoop {
                 commit.runs.push(run.write);
                 slots.push(run.slot);
             }
+            commit.damaged_rows.extend(submission.damaged);
             if let Some(deleted) = submission.deleted {
                 self.count(&mut commit, deleted.key.namespace_id, deleted.status);
                 commit.deleted_runs.push(deleted.key);

@@ -21,7 +21,11 @@ impl Shard {
         // Nobody starts or resets this workflow meanwhile, and runs that share history are deleted one by one: so the
         // last of them sees that nobody needs what they shared.
         let _one_at_a_time = current_slot.starting.lock().await;
-        match self.find_run(key).await? {
+        let found = match self.find_run(key).await {
+            Err(ServiceError::DataLoss(problem)) => return self.erase_alone(key, &problem).await,
+            found => found?,
+        };
+        match found {
             Some(state) if state.is_running() => return Ok(()),
             Some(state) => {
                 // First, because its state tells where lists have it.
@@ -67,7 +71,7 @@ impl Shard {
     }
 
     /// Deletes what no other run of the workflow shares.
-    async fn delete_history(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
+    pub(super) async fn delete_history(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
         let history = &self.stores.history;
         let branch = history.branch_of(key.run_id).await?;
         for other in history.branches(branch.tree_id).await? {
@@ -82,7 +86,11 @@ impl Shard {
     }
 
     async fn exists(&self, key: &ExecutionKey) -> Result<bool, ServiceError> {
-        Ok(self.find_run(key).await?.is_some())
+        match self.find_run(key).await {
+            // Damaged, but there: it may still be ended with what it shares.
+            Err(ServiceError::DataLoss(_)) => Ok(true),
+            found => Ok(found?.is_some()),
+        }
     }
 
     async fn find_run(&self, key: &ExecutionKey) -> Result<Option<Arc<ExecutionState>>, ServiceError> {

@@ -12,6 +12,7 @@ mod warnings;
 mod start;
 mod start_requests;
 mod delete;
+mod damaged;
 mod schedules;
 mod schedule_requests;
 mod reset;

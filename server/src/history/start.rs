@@ -206,7 +206,7 @@ impl Shard {
         drop(execution);
         let waiter = found.map(|found| Waiter { slot: Arc::clone(&slot), found });
         let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
-        let kept = Kept { runs, current: Some((current_slot, current)), newborn: Some(slot) };
+        let kept = Kept { runs, current: Some((current_slot, current)), newborn: Some(slot), damaged: Vec::new() };
         let submitted = self.submit(permit, kept);
         if let Some(replaced) = &mut replaced_execution {
             replaced.submitted = submitted;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use persistence::error::StoreError;
-use persistence::stores::executions::{CurrentWrite, RunWrite};
+use persistence::stores::executions::{CurrentWrite, DamagedRow, RunWrite};
 use persistence::stores::history::{EventBatch, NewNode};
 use thiserror::Error;
 use tracing::error;
@@ -15,6 +15,7 @@ use workflow::{
 
 use super::cache::{CurrentSlot, Execution, Slot};
 use super::committer::{Closed, CurrentCommit, Permit, RunCommit, Submission};
+use super::damaged::is_end;
 use super::shard::Shard;
 use super::tally::{StatusChange, counted_status};
 use super::warnings::warn_of_growth;
@@ -35,6 +36,8 @@ pub(crate) enum TransactError {
     Closed(#[from] Closed),
     #[error("cannot read the namespace: {0}")]
     Namespace(ServiceError),
+    #[error("cannot remove a damaged run: {0}")]
+    Erasing(ServiceError),
     /// Our bug, met by one input of one run; the shard and its other runs go on.
     #[error("an internal invariant was broken")]
     Panicked,
@@ -43,7 +46,15 @@ pub(crate) enum TransactError {
 impl Shard {
     /// Lets something happen to a run.
     pub(crate) async fn transact(&self, key: &ExecutionKey, input: Input) -> Result<Reply, TransactError> {
-        self.transact_then(key, input, |_, reply| reply).await
+        let is_end = is_end(&input);
+        match self.transact_then(key, input, |_, reply| reply).await {
+            // Not even its state can be read: it is gone, which is the end that was asked for.
+            Err(TransactError::Store(StoreError::Corrupt(problem))) if is_end => {
+                self.erase(key, &problem).await.map_err(TransactError::Erasing)?;
+                Ok(Reply::Done)
+            }
+            outcome => outcome,
+        }
     }
 
     /// As `transact`; `then` looks at the run while nobody else can.
@@ -60,22 +71,30 @@ impl Shard {
         let (submitted, outcome) = {
             // Held for the decision only, not for the commit: the next transition of this run may join the same batch.
             let mut execution = slot.execution.lock().await;
-            let current = self.load(key, &mut execution).await?;
+            let (current, damaged) = match self.load(key, &mut execution).await {
+                Err(TransactError::Store(StoreError::Corrupt(problem))) if is_end(&input) => {
+                    self.salvage(key, &mut execution, &problem).await?
+                }
+                loaded => (loaded?, Vec::new()),
+            };
             let input = execution.updates.brief(input);
             match self.decide(&current, input, &self.facts(key.namespace_id, retention))? {
                 Ok(Decision::Changed(next)) => {
-                    let (reply, kept) = self.keep(&slot, &mut execution, *next);
+                    let (reply, mut kept) = self.keep(&slot, &mut execution, *next);
+                    kept.damaged = damaged;
                     execution.submitted = self.submit(permit, kept);
                     (Some(execution.submitted), execution.conclude(reply, then))
                 }
                 // The place in the line is given back: whoever waits for the others must not hold one.
                 Ok(Decision::Unchanged(reply)) => {
                     drop(permit);
+                    execution.forget_salvaged(&damaged);
                     self.slots.touch(&slot, &current);
                     (None, execution.conclude(reply, then))
                 }
                 Err(rejection) => {
                     drop(permit);
+                    execution.forget_salvaged(&damaged);
                     self.slots.touch(&slot, &current);
                     (None, Err(rejection))
                 }
@@ -170,12 +189,13 @@ impl Shard {
         let current_slot = Arc::clone(execution.current.get_or_insert_with(of_workflow));
         // An open run is the newest of its id; if not, it must not pass itself off as that.
         let is_newest = current_slot.newest().is_none_or(|newest| newest == key.run_id);
-        (reply, Kept { runs, current: current.filter(|_| is_newest).map(|run| (current_slot, run)), newborn })
+        let current = current.filter(|_| is_newest).map(|run| (current_slot, run));
+        (reply, Kept { runs, current, newborn, damaged: Vec::new() })
     }
 
     /// Never waits. What is kept can be found by others only afterwards, so that they find its number too.
     pub(super) fn submit(&self, permit: Permit<'_>, kept: Kept) -> u64 {
-        let Kept { runs, current, newborn } = kept;
+        let Kept { runs, current, newborn, damaged } = kept;
         let key = runs[0].write.state.key.clone();
         let commit = current.as_ref().map(|(slot, run)| CurrentCommit {
             slot: Arc::clone(slot),
@@ -187,7 +207,8 @@ impl Shard {
         });
         // Held until its number is known: once submitted, the run's first task may come for it at any moment.
         let mut born = newborn.as_deref().map(unknown_to_others);
-        let submitted = self.committer.submit(permit, Submission { runs, current: commit, ..Submission::default() });
+        let submitted =
+            self.committer.submit(permit, Submission { runs, current: commit, damaged, ..Submission::default() });
         if let Some(born) = &mut born {
             born.submitted = submitted;
             born.current = current.as_ref().map(|(slot, _)| Arc::clone(slot));
@@ -252,6 +273,13 @@ impl Shard {
 }
 
 impl Execution {
+    /// Only the commit that ends a damaged run may rest on what was left of it.
+    fn forget_salvaged(&mut self, damaged: &[DamagedRow]) {
+        if !damaged.is_empty() {
+            self.state = None;
+        }
+    }
+
     fn conclude<T>(&mut self, reply: Reply, then: impl FnOnce(&mut Self, Reply) -> T) -> Result<T, Rejection> {
         // The input was too much for the run: that it ended will be durable, and the caller hears why.
         if let Reply::Terminated { message } = reply {
@@ -269,6 +297,7 @@ pub(super) struct Kept {
     pub(super) current: Option<(Arc<CurrentSlot>, CurrentRun)>,
     /// A run that begins with this commit.
     pub(super) newborn: Option<Arc<Slot>>,
+    pub(super) damaged: Vec<DamagedRow>,
 }
 
 /// The run is being born: nobody can know its id yet.
@@ -292,7 +321,7 @@ impl From<TransactError> for ServiceError {
             TransactError::Rejected(rejection) => rejection.into(),
             TransactError::NotFound(_) => Self::NotFound(error.to_string()),
             TransactError::Store(error) => error.into(),
-            TransactError::Namespace(error) => error,
+            TransactError::Namespace(error) | TransactError::Erasing(error) => error,
             // Worth another try: nothing was applied, or a repeated request finds that it was.
             TransactError::Closed(_) => Self::Unavailable(error.to_string()),
             TransactError::Panicked => Self::Internal(error.to_string()),

@@ -36,3 +36,4 @@ mod simulation;
 mod updates;
 mod transport;
 mod store_failure;
+mod damaged_runs;

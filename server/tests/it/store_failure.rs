@@ -105,7 +105,7 @@ impl Server {
     }
 
     async fn start_workflow(&self, number: usize) -> Result<(), Status> {
-        let data = Payload { data: vec![7; 60_000], ..Default::default() };
+        let data = Payload { data: vec![7; 60_000].into(), ..Default::default() };
         let request = public::StartWorkflowExecutionRequest {
             namespace: NAMESPACE.into(),
             workflow_id: workflow_id(number),

@@ -18,7 +18,7 @@ use workflow::{
 use super::jobs::{JobWrite, put_jobs};
 use super::keys::{self, ItemKind, RowKind};
 use super::timers::{QueuedTimer, TimerKey, put_timers};
-use super::{QueuedTask, RunCounts};
+use super::{DamagedRow, QueuedTask, RunCounts};
 use crate::engine::{Batch, Condition, KeyRange, Row};
 use crate::stores::rows;
 use crate::stores::shards::{self, COMMIT_ID, RANGE_ID, RangeId, SHARD, ShardId, ShardRecord};
@@ -44,6 +44,8 @@ pub struct ShardCommit {
     pub schedules: Vec<ScheduleWrite>,
     /// All rows of these runs go, even those that `runs` names.
     pub deleted_runs: Vec<ExecutionKey>,
+    /// Of runs in `runs` that were damaged.
+    pub damaged_rows: Vec<DamagedRow>,
     /// Ascending by task id.
     pub transfer: Vec<QueuedTask<TransferTask>>,
     /// Ascending by task id.
@@ -133,6 +135,7 @@ impl ShardCommit {
             current: Vec::new(),
             schedules: Vec::new(),
             deleted_runs: Vec::new(),
+            damaged_rows: Vec::new(),
             transfer: Vec::new(),
             visibility: Vec::new(),
             jobs: Vec::new(),
@@ -157,6 +160,7 @@ impl ShardCommit {
             batch.statics.push((SHARD, record.to_value()));
         }
         put_runs(&mut batch, &self.runs, &self.deleted_runs);
+        delete_damaged(&mut batch, &self.damaged_rows);
         put_current(&mut batch, &self.current);
         put_schedules(&mut batch, &self.schedules);
         put_tasks(&mut batch, RowKind::TransferQueue, &self.transfer, |tasks| {
@@ -243,6 +247,16 @@ fn put_runs(batch: &mut Batch, runs: &[RunWrite], deleted: &[ExecutionKey]) {
     }
     for (key, run) in merged {
         run.put(&key, batch);
+    }
+}
+
+/// A run may write such a row again, or delete it by itself: a batch names a row once.
+fn delete_damaged(batch: &mut Batch, damaged: &[DamagedRow]) {
+    for DamagedRow(key) in damaged {
+        let is_named = batch.puts.iter().any(|row| row.key == *key) || batch.deletes.contains(key);
+        if !is_named {
+            batch.deletes.push(key.clone());
+        }
     }
 }
 

@@ -98,6 +98,7 @@ async fn readers(owner: &Owner, state: &ExecutionState) -> Vec<(&'static str, Re
     let from = TimerKey { fires_at: Timestamp(0), task_id: 0 };
     vec![
         ("load_run", store.load_run(SHARD, key).await.map(drop)),
+        ("salvage_run", store.salvage_run(SHARD, key).await.map(drop)),
         ("load_current", store.load_current(SHARD, key.namespace_id, &key.workflow_id).await.map(drop)),
         ("load_schedule", store.load_schedule(SHARD, key.namespace_id, &"schedule".into()).await.map(drop)),
         ("read_transfer", store.read_transfer(SHARD, 0, 10).await.map(drop)),

@@ -1,0 +1,111 @@
+//! Ending a run whose rows are damaged: it is terminated with what can be read of it, or removed by its keys. Everything else
+//! that is asked of such a run is refused with `DataLoss`.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use persistence::stores::executions::{CurrentWrite, DamagedRow};
+use persistence::stores::visibility::Index;
+use persistence::stores::visibility::record::Record;
+use tracing::error;
+use workflow::{ExecutionKey, ExecutionState, Input};
+
+use super::cache::Execution;
+use super::committer::{CurrentCommit, DeletedRun, Submission};
+use super::listing::removed_record;
+use super::shard::Shard;
+use super::tally::StatusChange;
+use super::transact::TransactError;
+use crate::errors::ServiceError;
+use crate::search_attributes::attribute::NAMESPACE_DIVISION;
+
+/// Runs that started in one millisecond, in one segment, that are looked at for one of them.
+const STARTED_TOGETHER_MAX: usize = 1000;
+
+/// What a damaged run can still be asked: to end.
+pub(super) fn is_end(input: &Input) -> bool {
+    matches!(input, Input::Terminate(_) | Input::Delete)
+}
+
+impl Shard {
+    /// What can be read of the run, as its state, and the rows to remove with the commit that ends it.
+    pub(super) async fn salvage(
+        &self,
+        key: &ExecutionKey,
+        execution: &mut Execution,
+        problem: &str,
+    ) -> Result<(Arc<ExecutionState>, Vec<DamagedRow>), TransactError> {
+        let salvaged = self.stores.executions.salvage_run(self.id, key).await?;
+        let salvaged = salvaged.ok_or_else(|| TransactError::NotFound(key.clone()))?;
+        let n_rows = salvaged.damaged.len();
+        error!(execution = %key, problem, n_rows, "ending a damaged run; what its damaged rows held is lost");
+        let state = Arc::new(salvaged.state);
+        execution.state = Some(Arc::clone(&state));
+        execution.current = Some(self.slots.current(key.namespace_id, &key.workflow_id));
+        Ok((state, salvaged.damaged))
+    }
+
+    /// Removes a run whose state cannot be read: its rows by their keys, its place in lists by its record there.
+    pub(super) async fn erase(&self, key: &ExecutionKey, problem: &str) -> Result<(), ServiceError> {
+        let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
+        let _one_at_a_time = current_slot.starting.lock().await;
+        self.erase_alone(key, problem).await
+    }
+
+    /// The same, by who starts and deletes runs of the workflow now.
+    pub(super) async fn erase_alone(&self, key: &ExecutionKey, problem: &str) -> Result<(), ServiceError> {
+        error!(execution = %key, problem, "removing a run whose state cannot be read");
+        let record = self.find_listed(key).await?;
+        // The server's own runs are not counted.
+        let is_counted = |record: &&Record| !record.search_attributes.indexed_fields.contains_key(NAMESPACE_DIVISION);
+        let before = record.as_ref().filter(is_counted).map(|record| record.status);
+        if let Some(record) = record {
+            self.unlist(key, removed_record(record)).await?;
+        }
+        self.erase_rows(key, StatusChange { before, after: None }).await?;
+        match self.delete_history(key).await {
+            Err(ServiceError::DataLoss(problem)) => {
+                error!(execution = %key, problem, "the history of a removed run cannot be found; it stays");
+                Ok(())
+            }
+            deleted => deleted,
+        }
+    }
+
+    async fn erase_rows(&self, key: &ExecutionKey, status: StatusChange) -> Result<(), ServiceError> {
+        let permit = self.committer.reserve().await.map_err(TransactError::from)?;
+        let slot = self.slots.run(key);
+        let mut execution = slot.execution.lock().await;
+        let newest = self.find_current(key.namespace_id, &key.workflow_id).await?;
+        let current = newest.filter(|newest| newest.run_id == key.run_id).map(|_| {
+            let slot = self.slots.current(key.namespace_id, &key.workflow_id);
+            let (namespace_id, workflow_id) = (key.namespace_id, key.workflow_id.clone());
+            CurrentCommit { slot, write: CurrentWrite { namespace_id, workflow_id, run: None } }
+        });
+        if let Some(current) = &current {
+            current.slot.forget();
+        }
+        let deleted = Some(DeletedRun { slot: slot.clone(), key: key.clone(), status });
+        let submitted = self.committer.submit(permit, Submission { current, deleted, ..Submission::default() });
+        execution.delete(submitted);
+        drop(execution);
+        self.slots.forget(key, &slot);
+        self.committer.durable(submitted).await.map_err(TransactError::from)?;
+        Ok(())
+    }
+
+    /// What lists say of the run. Its id tells the millisecond in which it started, and so where lists have it.
+    async fn find_listed(&self, key: &ExecutionKey) -> Result<Option<Record>, ServiceError> {
+        let Some(started) = key.run_id.started_within() else { return Ok(None) };
+        let index = Index::Started(Bound::Included(*started.start()), Bound::Included(*started.end()));
+        for segment in self.stores.visibility.segments(key.namespace_id).await? {
+            let place = (key.namespace_id, segment.id);
+            let page = self.stores.visibility.scan(place, &index, None, STARTED_TOGETHER_MAX).await?;
+            let found = page.runs.into_iter().find(|run| run.run_id == key.run_id);
+            if let Some(record) = found.and_then(|run| run.record) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,118 @@
+//! A run with a damaged row: everything that is asked of it is refused without a word of the store's, save to end. Others
+//! go on.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use persistence::embedded::{Embedded, Options};
+use persistence::engine::{Batch, Engine, KeyRange, Partition, Row, Slice};
+use persistence::table::Value;
+use persistence::tables::EXECUTIONS;
+use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::workflowservice::v1 as public;
+use tempfile::TempDir;
+use tonic::Code;
+use uuid::Uuid;
+
+use crate::by_hand::ByHand;
+use crate::given::{Given, NAMESPACE, a_node, a_node_in, refused};
+
+/// What no record decodes from: a field that is longer than the row.
+const GARBAGE: &[u8] = &[0x0a, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_run_can_be_terminated_and_deleted_whichever_row_is_damaged() {
+    let given = a_node().await;
+    // A run with its state, start, properties and an event that waits.
+    let template = ByHand::new(&given, "template");
+    prepare(&template).await;
+    let directory = given.stop().await;
+    let n_rows = rows_of(&directory, "template").await.len();
+    assert!(n_rows >= 3, "{n_rows} rows");
+
+    let given = a_node_in(directory).await;
+    for row in 0..n_rows {
+        prepare(&ByHand::new(&given, &format!("run-{row}"))).await;
+    }
+    let directory = given.stop().await;
+    for row in 0..n_rows {
+        damage(&directory, &format!("run-{row}"), row).await;
+    }
+    let given = a_node_in(directory).await;
+    for row in 0..n_rows {
+        ends(&given, &format!("run-{row}")).await;
+    }
+    // Others are as before.
+    ByHand::new(&given, "template").describe().await;
+    lists_agree(&given, 1 + n_rows).await;
+}
+
+async fn prepare(workflow: &ByHand) {
+    workflow.start().await;
+    let task = workflow.poll().await;
+    assert!(!task.task_token.is_empty());
+    // Waits for the task to end.
+    workflow.signal("waiting").await;
+}
+
+async fn ends(given: &Given, id: &str) {
+    let workflow = ByHand::new(given, id);
+    let execution = Some(WorkflowExecution { workflow_id: id.into(), run_id: String::new() });
+    let request =
+        public::DescribeWorkflowExecutionRequest { namespace: NAMESPACE.into(), execution: execution.clone() };
+    let described = given.client().describe_workflow_execution(request).await;
+    refused(described, Code::Unavailable, "internal history service error");
+    workflow.terminate().await;
+    // The id is free again.
+    let started = async {
+        while given.client().start_workflow_execution(workflow.start_request()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), started).await.unwrap_or_else(|_| panic!("{id} is blocked"));
+    let request = public::DeleteWorkflowExecutionRequest { namespace: NAMESPACE.into(), workflow_execution: execution };
+    given.client().delete_workflow_execution(request).await.unwrap_or_else(|status| panic!("{id}: {status}"));
+}
+
+/// The runs that were terminated and could be read, and the template.
+async fn lists_agree(given: &Given, n_runs_max: usize) {
+    let agree = async {
+        loop {
+            let list = public::ListWorkflowExecutionsRequest { namespace: NAMESPACE.into(), ..Default::default() };
+            let listed = given.client().list_workflow_executions(list).await.expect("lists work").into_inner();
+            let count = public::CountWorkflowExecutionsRequest { namespace: NAMESPACE.into(), ..Default::default() };
+            let counted = given.client().count_workflow_executions(count).await.expect("counts work").into_inner();
+            let n_listed = listed.executions.len();
+            if i64::try_from(n_listed).expect("few") == counted.count && n_listed <= n_runs_max {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), agree).await.expect("list and count agree");
+}
+
+async fn damage(directory: &TempDir, id: &str, place: usize) {
+    let rows = rows_of(directory, id).await;
+    let (partition, mut row) = rows[place].clone();
+    row.values[1] = Value::Blob(Bytes::from_static(GARBAGE));
+    let engine = open(directory);
+    engine.write(Batch { puts: vec![row], ..Batch::new(partition) }).await.expect("a row is written");
+}
+
+/// The rows of a workflow's runs, but not the one that names its newest run.
+async fn rows_of(directory: &TempDir, id: &str) -> Vec<(Partition, Row)> {
+    let engine = open(directory);
+    let mut found = Vec::new();
+    for shard in 1..=2 {
+        let partition = Partition::new(&EXECUTIONS, vec![Value::Int(shard)]);
+        let page = engine.read(Slice::new(partition.clone(), KeyRange::all(), 10_000)).await.expect("rows are read");
+        let is_of_run = |row: &Row| row.key[2] == Value::Text(id.into()) && row.key[3] != Value::Uuid(Uuid::nil());
+        found.extend(page.rows.into_iter().filter(is_of_run).map(|row| (partition.clone(), row)));
+    }
+    found
+}
+
+fn open(directory: &TempDir) -> std::sync::Arc<Embedded> {
+    Embedded::open(directory.path().join("data"), Options::default()).expect("the store opens")
+}
