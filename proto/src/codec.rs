@@ -16,7 +16,6 @@ pub type TypeName = (&'static str, &'static str);
 /// Decides over encoded messages. Types that it does not know pass.
 pub trait Door: Send + Sync {
     /// Called with the bytes of one message, before anything is allocated for it.
-    #[expect(clippy::result_large_err, reason = "the codec's error is a Status")]
     fn admit(&self, name: TypeName, encoded: &[u8]) -> Result<(), Status>;
 
     /// What the caller gets for bytes that are no such message; `None` for types that it does not know.
