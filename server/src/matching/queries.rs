@@ -286,7 +286,10 @@ fn outcome_of(answer: public::RespondQueryTaskCompletedRequest) -> Outcome {
             let failure = answer.failure.map(Box::new);
             Err(ServiceError::QueryFailed { message: answer.error_message, failure })
         }
-        QueryResultType::Unspecified => Err(ServiceError::Internal("unknown query completed type".into())),
+        // The worker's mistake, and not ours: for the caller the query failed.
+        QueryResultType::Unspecified => {
+            Err(ServiceError::QueryFailed { message: "unknown query completed type".into(), failure: None })
+        }
     }
 }
 
