@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import grpc
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
@@ -20,6 +21,9 @@ LEVELS = (90, 95, 97, 98, 99, 100, 101, 102, 10_000, 100_000)
 CAUSE = 4
 FAIL_WORKFLOW_EXECUTION = 4
 WAITING_TIMEOUT_S = 0.2
+
+# Fields on the way to a message that holds itself.
+PATH_MAX = 5
 
 FieldPath = tuple[FieldDescriptor, ...]
 
@@ -96,10 +100,25 @@ def _recursive_paths(method: MethodDescriptor) -> Iterator[FieldPath]:
     while pending:
         message, path = pending.pop()
         for field in message.fields:
-            if field.message_type is None or any(field is above for above in path):
-                continue
-            holds_itself = field.message_type is message
-            if holds_itself:
+            inner = field.message_type
+            if inner is message:
                 yield (*path, field)
-            elif len(path) < 5 and all(field.message_type is not above.message_type for above in path):
-                pending.append((field.message_type, (*path, field)))
+                continue
+            is_new = all(inner is not above.message_type for above in path)
+            if inner and is_new and len(path) < PATH_MAX and _leads_to_itself(inner):
+                pending.append((inner, (*path, field)))
+
+
+@cache
+def _leads_to_itself(message: Descriptor) -> bool:
+    """Whether the message, or one below it, can hold itself."""
+    seen, pending = {message.full_name}, [message]
+    while pending:
+        holder = pending.pop()
+        for inner in (field.message_type for field in holder.fields if field.message_type):
+            if inner is holder:
+                return True
+            if inner.full_name not in seen:
+                seen.add(inner.full_name)
+                pending.append(inner)
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 VARINT, FIXED64, LENGTH_DELIMITED, START_GROUP, END_GROUP, FIXED32 = 0, 1, 2, 3, 4, 5
 
 
@@ -29,6 +31,7 @@ def number(field_number: int, value: int) -> bytes:
     return tag(field_number, VARINT) + varint(value)
 
 
+@cache
 def nested(field_number: int, levels: int, innermost: bytes = b"") -> bytes:
     """A field that holds itself, this many times. Linear in the result's size, unlike wrapping from the inside."""
     lengths = [len(innermost)]
