@@ -1,57 +1,125 @@
 //! The only door to the non-deterministic world: the clock and random numbers. A simulation brings its own.
+//!
+//! The clock never runs backwards, whatever happens to the wall clock: `docs/decisions/clock.md`.
+
+mod steady;
+mod wall;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tracing::warn;
 use uuid::Uuid;
 use workflow::{RunId, Timestamp};
+
+pub use self::wall::SimulatedWall;
+
+use self::steady::SteadyClock;
+use self::wall::Wall;
+use crate::metrics::clock::{Direction, count_step};
+
+/// How often an idle node looks at the wall clock. Sleeps are measured by the monotonic clock, which stands still while a
+/// machine sleeps: what became due meanwhile is to happen within a second.
+const WATCHED_EVERY: Duration = Duration::from_millis(500);
 
 /// Cheap to clone; every service gets one.
 #[derive(Clone)]
 pub struct Env {
-    clock: Clock,
+    wall: Wall,
+    clock: Arc<SteadyClock>,
+    reports: Reports,
+    /// Notified when time jumps forward.
+    jumped: Arc<watch::Sender<()>>,
     random: Arc<Mutex<SmallRng>>,
 }
 
-#[derive(Clone, Copy)]
-enum Clock {
-    System,
-    /// Tokio's clock, which a test may pause and advance, counted from a fixed moment.
-    Simulated {
-        began: Instant,
-    },
+/// Of the clocks of a node one reports steps of the wall clock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reports {
+    Yes,
+    No,
 }
-
-/// 2023-11-14, so that simulated times look like times.
-const SIMULATION_BEGINS_AT: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
 impl Env {
     #[must_use]
     pub fn system() -> Self {
-        Self { clock: Clock::System, random: Arc::new(Mutex::new(rand::make_rng())) }
+        Self::new(Wall::system(), rand::make_rng())
     }
 
     /// The same seed gives the same ids, as long as the callers come in the same order.
     #[must_use]
     pub fn simulated(seed: u64) -> Self {
-        Self::simulated_since(Instant::now(), seed)
+        Self::simulated_by(&SimulatedWall::new(), seed)
     }
 
-    /// A world that began earlier: its time goes on over the restart of a node.
+    /// Time by a wall clock that a test holds: it may set it, and it goes on over the restart of a node.
     #[must_use]
-    pub fn simulated_since(began: Instant, seed: u64) -> Self {
-        let clock = Clock::Simulated { began };
-        Self { clock, random: Arc::new(Mutex::new(SmallRng::seed_from_u64(seed))) }
+    pub fn simulated_by(wall: &SimulatedWall, seed: u64) -> Self {
+        Self::new(Wall::Simulated(wall.clone()), SmallRng::seed_from_u64(seed))
     }
 
+    fn new(wall: Wall, random: SmallRng) -> Self {
+        let clock = Arc::new(SteadyClock::new(wall.read_closely()));
+        let (jumped, random) = (Arc::new(watch::Sender::new(())), Arc::new(Mutex::new(random)));
+        Self { wall, clock, reports: Reports::Yes, jumped, random }
+    }
+
+    /// For something that is stored with its own time, which goes on over restarts and from node to node: a clock of its
+    /// own that is never before `at_least`. Also, how far ahead of the wall clock it is.
+    #[must_use]
+    pub fn with_own_time(&self, at_least: Timestamp) -> (Self, Duration) {
+        let clock = Arc::new(self.clock.fork());
+        let lead = clock.raise(at_least, self.wall.read_closely());
+        (Self { clock, reports: Reports::No, ..self.clone() }, lead)
+    }
+
+    /// What time it is. Never earlier than before.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        match self.clock {
-            Clock::System => system_now(),
-            Clock::Simulated { began } => SIMULATION_BEGINS_AT + began.elapsed(),
+        self.clock.read(self.wall.read()).unwrap_or_else(|| self.adjusted_now())
+    }
+
+    /// How long this process has run, for rates and waits that do not outlive it: nobody sets this clock. It stands still
+    /// while the machine sleeps.
+    #[must_use]
+    pub fn monotonic(&self) -> Timestamp {
+        Timestamp(self.wall.ticks())
+    }
+
+    #[cold]
+    fn adjusted_now(&self) -> Timestamp {
+        let adjusted = self.clock.adjust(|| self.wall.read_closely());
+        if adjusted.has_jumped {
+            self.jumped.send_replace(());
+        }
+        if let Some(step) = adjusted.step.filter(|_| self.reports == Reports::Yes) {
+            report(step);
+        }
+        adjusted.now
+    }
+
+    /// Returns when it is this late: after that span by the monotonic clock, or as soon as the wall clock is set forward.
+    pub async fn sleep_until(&self, moment: Timestamp) {
+        // Listens before it looks, so that no jump falls between the two.
+        let mut jumped = self.jumped.subscribe();
+        while self.now() < moment {
+            let wait = self.clock.wait(moment, self.wall.ticks());
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = jumped.changed() => {}
+            }
+        }
+    }
+
+    /// Notices steps of the wall clock while nobody else looks at it, and wakes those that sleep past their time. One for a
+    /// node; never returns.
+    pub async fn watch_clock(&self) {
+        loop {
+            tokio::time::sleep(WATCHED_EVERY).await;
+            let _ = self.now();
         }
     }
 
@@ -78,8 +146,17 @@ impl Env {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
-fn system_now() -> Timestamp {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX))
+/// Once for each step.
+fn report(step: i64) {
+    let by = Duration::from_nanos(step.unsigned_abs());
+    if step < 0 {
+        count_step(Direction::Back);
+        warn!(?by, "wall clock set back; server time goes on and runs 1/16 slower until the wall clock has caught up");
+    } else {
+        count_step(Direction::Forward);
+        warn!(?by, "wall clock set forward or machine slept; timers that became due fire now");
+    }
 }
+
+#[cfg(test)]
+mod tests;

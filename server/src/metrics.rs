@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::errors::{ServiceError, camel_case};
 use family::{Family, Labels};
 
+pub(crate) mod clock;
 pub(crate) mod endpoint;
 mod family;
 pub(crate) mod schedules;
@@ -40,6 +41,7 @@ pub(crate) fn text() -> String {
     RESOURCE_EXHAUSTED.write(&mut text);
     LIMIT_WARNINGS.write(&mut text);
     schedules::write(&mut text);
+    clock::write(&mut text);
     text
 }
 

@@ -85,8 +85,9 @@ impl<'a> Draft<'a> {
         Self { state, facts, events, waiting, tasks, new_run: None, notices, before: None }
     }
 
+    /// The time of a run never runs backwards: a clock that does, or another node's, is taken for the run's last change.
     pub(crate) fn now(&self) -> Timestamp {
-        self.facts.now
+        self.state.unrecorded.last_updated_at.into_iter().fold(self.facts.now, Timestamp::max)
     }
 
     /// Under which events are recorded now. It never goes back, even if the caller's knowledge is older than the run's.
@@ -104,9 +105,9 @@ impl<'a> Draft<'a> {
         }
         if kind(&entry.what).waits {
             // It gets its id when it is recorded.
-            self.waiting.push(event(entry, EventId(0), self.facts.now, self.version()));
+            self.waiting.push(event(entry, EventId(0), self.now(), self.version()));
         } else {
-            let event = event(entry, self.state.next_event_id, self.facts.now, self.version());
+            let event = event(entry, self.state.next_event_id, self.now(), self.version());
             self.append(event);
         }
     }
@@ -193,7 +194,7 @@ impl<'a> Draft<'a> {
         }
         self.list();
         self.state.unrecorded.db_record_version += 1;
-        self.state.unrecorded.last_updated_at = Some(self.facts.now);
+        self.state.unrecorded.last_updated_at = Some(self.now());
         self.check_finished();
         let changed = ChangedItems {
             activities: self.state.activities.take_touched(),

@@ -16,13 +16,12 @@ use persistence::stores::shards::{Acquired, Claim, RangeId, ShardId};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tracing::warn;
 use workflow::{ExecutionKey, NamespaceId, Task};
 
 use super::cache::{CurrentSlot, ScheduleSlot, Slot};
 use super::config::HistoryConfig;
-use super::durability::Durability;
+use super::durability::{Durability, LeaseSeen};
 use super::identity::IdClock;
 use super::queues::{Occasion, Queues, shared_moment};
 use super::tally::{StatusChange, Tally};
@@ -134,6 +133,7 @@ pub(crate) struct Committer {
     durability: Arc<Durability>,
     /// Otherwise nobody can take the lease: the store is this process's alone.
     is_store_shared: bool,
+    env: Env,
 }
 
 /// A place in the line, taken before a decision so that the decision can be kept without waiting.
@@ -176,8 +176,7 @@ impl Committer {
         if let Some(closed) = self.durability.closed() {
             return Err(closed);
         }
-        let seen_at = self.durability.lease_seen_at();
-        let is_fresh = seen_at.is_some_and(|seen_at| seen_at.elapsed() <= LEASE_AGE_MAX);
+        let is_fresh = self.durability.lease_seen().is_some_and(|seen| seen.is_fresh(&self.env));
         if is_fresh || !self.is_store_shared { Ok(()) } else { self.confirmed().await }
     }
 
@@ -209,7 +208,7 @@ pub(crate) struct CommitLoop {
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) is_store_shared: bool,
     /// When the lease was asked for.
-    pub(crate) lease_asked_at: Instant,
+    pub(crate) lease_asked: LeaseSeen,
 }
 
 /// What a commit keeps in memory until it is durable.
@@ -234,10 +233,10 @@ impl CommitLoop {
     /// Runs until the shard is closed: by `stop`, or because the lease or the store is lost.
     pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> (Committer, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(self.config.waiting_transitions);
-        let durability = Arc::new(Durability::new(self.lease_asked_at));
-        let is_store_shared = self.is_store_shared;
+        let durability = Arc::new(Durability::new(self.lease_asked));
+        let (is_store_shared, env) = (self.is_store_shared, self.env.clone());
         let task = tokio::spawn(self.run(receiver, Arc::clone(&durability), stop));
-        (Committer { sender, submitted: Mutex::new(0), durability, is_store_shared }, task)
+        (Committer { sender, submitted: Mutex::new(0), durability, is_store_shared, env }, task)
     }
 
     async fn run(
@@ -253,7 +252,7 @@ impl CommitLoop {
             let is_last = gathered.is_last;
             let count = gathered.submissions.len() as u64;
             // Before the commit is sent: whoever takes the lease, takes it after this commit was applied.
-            let began_at = Instant::now();
+            let began = LeaseSeen::now(&self.env);
             if is_last {
                 // The next owner need not wait once the lease is released, so nothing is told on its strength any more.
                 durability.give_up_lease();
@@ -262,7 +261,7 @@ impl CommitLoop {
                 // With nothing asked for there may have been nothing to write.
                 Ok(_) if count == 0 => {}
                 Ok(Committed { runs, news }) => {
-                    durability.advance(count, began_at);
+                    durability.advance(count, began);
                     runs.iter().for_each(|key| self.waiters.wake(key));
                     news.into_iter().for_each(Tell::tell);
                 }

@@ -5,8 +5,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
+use workflow::Timestamp;
 
-use super::committer::Closed;
+use super::committer::{Closed, LEASE_AGE_MAX};
+use crate::env::Env;
 
 pub(super) struct Durability {
     progress: Mutex<Progress>,
@@ -18,8 +20,27 @@ struct Progress {
     /// Submissions up to this one can no longer be lost.
     durable: u64,
     /// When what last showed that the lease holds was sent; `None` once it is being given up.
-    lease_seen_at: Option<Instant>,
+    lease_seen: Option<LeaseSeen>,
     waiting: Vec<Waiting>,
+}
+
+/// When a lease was seen to hold, by both clocks: the monotonic one stands still while a machine sleeps, and another node
+/// may take the lease meanwhile; the other may be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LeaseSeen {
+    at: Instant,
+    time: Timestamp,
+}
+
+impl LeaseSeen {
+    pub(super) fn now(env: &Env) -> Self {
+        Self { at: Instant::now(), time: env.now() }
+    }
+
+    /// Nobody who took the lease since has committed anything.
+    pub(super) fn is_fresh(self, env: &Env) -> bool {
+        self.at.elapsed() <= LEASE_AGE_MAX && env.now().since(self.time) <= LEASE_AGE_MAX
+    }
 }
 
 struct Waiting {
@@ -28,8 +49,8 @@ struct Waiting {
 }
 
 impl Durability {
-    pub(super) fn new(lease_seen_at: Instant) -> Self {
-        let progress = Progress { durable: 0, lease_seen_at: Some(lease_seen_at), waiting: Vec::new() };
+    pub(super) fn new(lease_seen: LeaseSeen) -> Self {
+        let progress = Progress { durable: 0, lease_seen: Some(lease_seen), waiting: Vec::new() };
         Self { progress: Mutex::new(progress), closed: watch::Sender::new(None) }
     }
 
@@ -53,11 +74,11 @@ impl Durability {
     }
 
     /// So many more submissions are durable, by a commit that began then.
-    pub(super) fn advance(&self, n_submissions: u64, began_at: Instant) {
+    pub(super) fn advance(&self, n_submissions: u64, began: LeaseSeen) {
         let reached: Vec<Waiting> = {
             let mut progress = self.lock();
             progress.durable += n_submissions;
-            progress.lease_seen_at = progress.lease_seen_at.map(|_| began_at);
+            progress.lease_seen = progress.lease_seen.map(|_| began);
             let durable = progress.durable;
             progress.waiting.extract_if(.., |waiting| waiting.submission <= durable).collect()
         };
@@ -67,13 +88,13 @@ impl Durability {
         }
     }
 
-    pub(super) fn lease_seen_at(&self) -> Option<Instant> {
-        self.lock().lease_seen_at
+    pub(super) fn lease_seen(&self) -> Option<LeaseSeen> {
+        self.lock().lease_seen
     }
 
     /// Nothing is told on the lease's strength any more.
     pub(super) fn give_up_lease(&self) {
-        self.lock().lease_seen_at = None;
+        self.lock().lease_seen = None;
     }
 
     pub(super) fn close(&self, closed: &Closed) {

@@ -17,6 +17,7 @@ use super::queues::{self, Pool};
 use super::shard::{Shard, ShardParts, shard_of};
 use super::workflow_ids::run_learning;
 use crate::cluster::peers::Peers;
+use crate::env::Env;
 use crate::errors::ServiceError;
 
 /// How long a request waits for its shard to be taken.
@@ -39,6 +40,7 @@ impl Ownership {
         let pool = Pool::new(parts.config.task_pool_size);
         let (stop, stopped) = watch::channel(false);
         let mut keepers = JoinSet::new();
+        keepers.spawn(watch_clock(parts.env.clone(), stopped.clone()));
         let shards = (1..=n_shards).map(|id| {
             let (publish, shard) = watch::channel(None);
             let keeper = Keeper {
@@ -99,6 +101,14 @@ impl Ownership {
         self.stop.send_replace(true);
         let mut keepers = std::mem::take(&mut *self.keepers.lock().expect("nobody panics while holding it"));
         while keepers.join_next().await.is_some() {}
+    }
+}
+
+/// Until the node stops.
+async fn watch_clock(env: Env, mut stop: watch::Receiver<bool>) {
+    tokio::select! {
+        () = env.watch_clock() => {}
+        () = stopped(&mut stop) => {}
     }
 }
 

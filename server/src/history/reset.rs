@@ -8,7 +8,7 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use tokio::sync::MutexGuard;
 use workflow::{
     CurrentRun, Decision, EventId, ExecutionKey, ExecutionState, Facts, Input, Reapplied, Rejection, Reset, RunId,
-    Status, Terminate, Transition, UpdateOptions,
+    Status, Terminate, Timestamp, Transition, UpdateOptions,
 };
 
 use super::cache::{Execution, Slot};
@@ -96,7 +96,9 @@ impl Shard {
             self.add_later(&current.state, EventId::FIRST, &request, &mut later).await?;
         }
 
-        let facts = self.facts(base_key.namespace_id, retention);
+        // The new run has a part of the base's events: its own come after them.
+        let now = base.state.unrecorded.last_updated_at.into_iter().fold(self.env.now(), Timestamp::max);
+        let facts = self.facts_at(now, base_key.namespace_id, retention);
         let states = (base.state.as_ref(), current.as_ref().map(|current| current.state.as_ref()));
         let decided = decide(states, prefix, later, &request, &facts)?;
         self.stores.history.fork(&base.state.branch, request.point, facts.new_run_id).await?;

@@ -1,17 +1,19 @@
 //! Shard: a part of all workflows, owned under a lease. Holds what the owner knows of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use persistence::stores::Stores;
-use persistence::stores::shards::{Claim, ShardId};
+use persistence::stores::shards::{Claim, ShardId, ShardRecord};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tracing::warn;
 use workflow::NamespaceId;
 
 use super::cache::{HotExecutions, Slots};
 use super::committer::{CommitLoop, Committer, LEASE_AGE_MAX};
 use super::config::HistoryConfig;
+use super::durability::LeaseSeen;
 use super::identity::IdClock;
 use super::jobs::Jobs;
 use super::queues::Queues;
@@ -57,6 +59,9 @@ pub(crate) struct ShardParts {
     pub(crate) is_store_shared: bool,
 }
 
+/// Clocks of nodes differ by less as a rule.
+const LEAD_REPORTED: Duration = Duration::from_secs(1);
+
 /// Hashes fall into this many slices, which shards share evenly: a later split moves whole slices.
 const SLICES: u64 = 1 << 14;
 
@@ -64,12 +69,13 @@ impl Shard {
     /// Takes the lease. Returns the shard and the task that commits for it.
     pub(crate) async fn acquire(id: ShardId, parts: &ShardParts) -> Result<(Arc<Self>, JoinHandle<()>), ServiceError> {
         let claim = Claim { owner: parts.owner.clone(), nonce: parts.env.new_uuid() };
-        let lease_asked_at = Instant::now();
+        let lease_asked = LeaseSeen::now(&parts.env);
         let acquired = parts.stores.shards.acquire(id, claim.clone()).await?;
         if parts.is_store_shared && !acquired.was_free {
             // The former holder may still answer reads on what it last knew; nothing newer is committed meanwhile.
             tokio::time::sleep(LEASE_AGE_MAX + LEASE_AGE_MAX / 10).await;
         }
+        let env = own_time(id, &parts.env, &acquired.shard);
         let ids = Arc::new(IdClock::new(acquired.range_id));
         let closed_runs = parts.stores.executions.load_closed_runs(id).await?;
         let queues = Arc::new(Queues::new(&acquired.shard, closed_runs, parts.config.queue_tasks_in_memory));
@@ -81,7 +87,7 @@ impl Shard {
             shard_id: id,
             range_id: acquired.range_id,
             claim,
-            env: parts.env.clone(),
+            env: env.clone(),
             stores: parts.stores.clone(),
             ids: Arc::clone(&ids),
             queues: Arc::clone(&queues),
@@ -89,13 +95,13 @@ impl Shard {
             tally: Arc::clone(&tally),
             config: Arc::clone(&parts.config),
             is_store_shared: parts.is_store_shared,
-            lease_asked_at,
+            lease_asked,
         };
         let (committer, task) = commit_loop.spawn(stopped);
         let generation = u64::try_from(acquired.range_id.0).unwrap_or_default() << 20 | u64::from(id.0.unsigned_abs());
         let shard = Self {
             id,
-            env: parts.env.clone(),
+            env,
             stores: parts.stores.clone(),
             namespaces: Arc::clone(&parts.namespaces),
             config: Arc::clone(&parts.config),
@@ -117,6 +123,16 @@ impl Shard {
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
+}
+
+/// A shard's time goes on where its last owner left it: what is stored with it (levels of its queues, times of its runs)
+/// may be ahead of the wall clock, if that was set back meanwhile or is another node's.
+fn own_time(id: ShardId, env: &Env, record: &ShardRecord) -> Env {
+    let (env, lead) = env.with_own_time(record.updated_at.max(record.timer_acked.fires_at));
+    if lead >= LEAD_REPORTED {
+        warn!(shard = id.0, ?lead, "shard time is ahead of the wall clock; it runs 1/16 slower until they meet");
+    }
+    env
 }
 
 /// Which of `n` shards (counted from 1) a workflow lives in. Part of the stored layout: it never changes.

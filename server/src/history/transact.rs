@@ -10,7 +10,8 @@ use persistence::stores::history::{EventBatch, NewNode};
 use thiserror::Error;
 use tracing::error;
 use workflow::{
-    CurrentRun, Decision, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply, Transition,
+    CurrentRun, Decision, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply, Timestamp,
+    Transition,
 };
 
 use super::cache::{CurrentSlot, Execution, Slot};
@@ -151,7 +152,10 @@ impl Shard {
     }
 
     pub(super) fn facts(&self, namespace_id: NamespaceId, retention: Duration) -> Facts {
-        let now = self.env.now();
+        self.facts_at(self.env.now(), namespace_id, retention)
+    }
+
+    pub(super) fn facts_at(&self, now: Timestamp, namespace_id: NamespaceId, retention: Duration) -> Facts {
         Facts {
             now,
             failover_version: 0,

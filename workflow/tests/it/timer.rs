@@ -25,6 +25,17 @@ fn a_timer_fires_at_its_moment_and_not_before() {
 }
 
 #[test]
+fn the_time_of_a_run_never_runs_backwards() {
+    let mut run = Run::after(vec![]);
+    let changed_at = run.facts.now;
+    run.facts.now = workflow::Timestamp(changed_at.0 - 7_200_000_000_000);
+    run.signal("").unwrap();
+    run.work(vec![start_timer("t", 3 * SECOND)]);
+    assert!(run.timers().iter().any(|(fires_at, _)| *fires_at == changed_at + 3 * SECOND), "{:?}", run.timers());
+    assert_eq!(run.state.unrecorded.last_updated_at, Some(changed_at));
+}
+
+#[test]
 fn timers_that_are_due_fire_together_the_earliest_first() {
     let mut run = Run::after(vec![
         start_timer("late", 20 * SECOND),

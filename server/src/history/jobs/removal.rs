@@ -65,7 +65,7 @@ async fn empty(
     shard.advance_job(key, |progress| progress.emptied_at = progress.emptied_at.or(Some(since.0))).await?;
     let emptied_at = shard.jobs.find(key).and_then(|progress| progress.emptied_at).map_or(since, Timestamp);
     let delay = span(wanted.delay).unwrap_or_default();
-    tokio::time::sleep((emptied_at + delay).since(shard.env.now())).await;
+    shard.env.sleep_until(emptied_at + delay).await;
     shard.namespaces.remove(namespace_id).await
 }
 

@@ -118,7 +118,7 @@ async fn forget_due(shard: &Shard) -> Option<Timestamp> {
 
 async fn until(shard: &Shard, moment: Option<Timestamp>) {
     match moment {
-        Some(moment) => tokio::time::sleep(moment.since(shard.env.now())).await,
+        Some(moment) => shard.env.sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

@@ -33,6 +33,9 @@ pub(crate) use self::visibility::{Removal, run_visibility};
 
 /// A checkpoint is added to a commit once this many tasks were done since the last one.
 const CHECKPOINT_TASKS: u64 = 256;
+/// A commit writes the shard's time if what is stored is this old. The next owner continues from there, so after a crash, with
+/// the wall clock set back too, timers may be late by this.
+const STORED_TIME_AGE_MAX: Duration = Duration::from_secs(10);
 /// With nothing else to commit, the last checkpoint is written this long after the last task, and then no more.
 const CHECKPOINT_IDLE: Duration = Duration::from_secs(5);
 
@@ -160,6 +163,11 @@ impl Queues {
             Occasion::Release => 0,
         };
         if checkpoints.n_done < n_done_min {
+            if now.since(checkpoints.written.updated_at) >= STORED_TIME_AGE_MAX {
+                let record = ShardRecord { updated_at: now, ..checkpoints.written.clone() };
+                commit.shard_record = Some(record.clone());
+                checkpoints.in_flight = Some(record);
+            }
             return;
         }
         let transfer_acked = lock(&self.transfer).cursor.acked();

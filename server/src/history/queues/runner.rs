@@ -109,8 +109,7 @@ pub(crate) async fn run_timers(shard: Arc<Shard>, peers: Peers, pool: Pool) {
 
 async fn sleep_until(shard: &Shard, moment: Option<Timestamp>) {
     match moment {
-        // A little longer than the difference: a timer's clock may tick more coarsely than ours.
-        Some(moment) => tokio::time::sleep(moment.since(shard.env.now()) + Duration::from_micros(500)).await,
+        Some(moment) => shard.env.sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

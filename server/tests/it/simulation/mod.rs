@@ -15,6 +15,7 @@ mod updates;
 mod interventions;
 mod lists;
 mod schedules;
+mod clock;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,6 +11,7 @@ use proto::temporal::api::schedule::v1::schedule_action::Action;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 use proto::temporal::api::workflowservice::v1 as public;
+use server::env::SimulatedWall;
 use server::errors::ServiceError;
 
 use super::families::make_namespace;
@@ -95,25 +96,40 @@ async fn check(world: &World, info: &schedule::ScheduleInfo) {
     }
 }
 
+/// `between` comes before each crash.
+async fn act_over_crashes(seed: u64, between: impl Fn(&SimulatedWall, u64)) -> usize {
+    let model = Model::with_faults(unknown_outcomes(seed));
+    make_namespace(&model).await;
+    let mut world = World::start(&model, seed).await;
+    while create(&world.handle().services()).await.is_err() {}
+    for crash in 1..=6 {
+        tokio::time::sleep(Duration::from_millis(17_301 * crash)).await;
+        between(&world.wall, crash);
+        world = world.crash_and_restart(&model, seed + crash).await;
+    }
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    while pause(&world.handle().services()).await.is_err() {}
+    model.stop_faults();
+    let info = until_idle(&world).await;
+    assert!(info.action_count > 30, "it acted {} times", info.action_count);
+    check(&world, &info).await;
+    world.stop().await;
+    0
+}
+
 #[test]
 fn every_time_of_a_schedule_has_one_run_whatever_the_store_and_the_node_do() {
-    let run = |seed| async move {
-        let model = Model::with_faults(unknown_outcomes(seed));
-        make_namespace(&model).await;
-        let mut world = World::start(&model, seed).await;
-        while create(&world.handle().services()).await.is_err() {}
-        for crash in 1..=6 {
-            tokio::time::sleep(Duration::from_millis(17_301 * crash)).await;
-            world = world.crash_and_restart(&model, seed + crash).await;
-        }
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        while pause(&world.handle().services()).await.is_err() {}
-        model.stop_faults();
-        let info = until_idle(&world).await;
-        assert!(info.action_count > 30, "it acted {} times", info.action_count);
-        check(&world, &info).await;
-        world.stop().await;
-        0
+    for_seeds(0..10, |seed| simulate(act_over_crashes(seed, |_, _| {})));
+}
+
+#[test]
+fn every_time_of_a_schedule_has_one_run_whatever_is_done_to_the_wall_clock() {
+    let set_clock = |wall: &SimulatedWall, crash| match crash {
+        1 => wall.step_back(Duration::from_secs(45)),
+        2 => wall.step_forward(Duration::from_secs(95)),
+        3 => wall.step_back(Duration::from_secs(2 * 3600)),
+        5 => wall.step_forward(Duration::from_secs(2 * 3600)),
+        _ => wall.step_back(Duration::from_secs(7)),
     };
-    for_seeds(0..10, |seed| simulate(run(seed)));
+    for_seeds(50..60, |seed| simulate(act_over_crashes(seed, set_clock)));
 }

@@ -16,7 +16,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::world::{NAMESPACE_ID, Services};
-use super::{families, interventions, updates};
+use super::{clock, families, interventions, updates};
 
 pub(super) const TASK_QUEUE: &str = "simulated";
 
@@ -118,6 +118,9 @@ pub(super) async fn run_activities(services: Services) {
 fn decide(events: &[HistoryEvent]) -> Vec<Command> {
     if families::is_parent(events) {
         return families::decide(events);
+    }
+    if clock::is_timed(events) {
+        return clock::decide(events);
     }
     let count = |kind: fn(&Attributes) -> bool| {
         events.iter().filter_map(|event| event.attributes.as_ref()).filter(|a| kind(a)).count()

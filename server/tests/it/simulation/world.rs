@@ -14,14 +14,13 @@ use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use proto::temporal::api::workflowservice::v1 as public;
 use server::cluster::peers::{Among, ListRequest, Peers};
 use server::cluster::segments::Segments;
-use server::env::Env;
+use server::env::{Env, SimulatedWall};
 use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
 use server::namespaces::NamespaceRegistry;
 use server::search_attributes::custom::CustomAttributes;
 use server::{history, matching, visibility};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use workflow::NamespaceId;
 
 use super::client::{self, Sent, pause_after};
@@ -32,7 +31,7 @@ pub(super) const N_SHARDS: i32 = 2;
 const N_WORKERS: usize = 6;
 
 pub(super) struct World {
-    began: Instant,
+    pub(super) wall: SimulatedWall,
     handle: Handle,
     workers: JoinSet<()>,
 }
@@ -56,10 +55,14 @@ impl World {
     }
 
     pub(super) async fn start_as(model: &Arc<Model>, seed: u64, config: HistoryConfig) -> Self {
-        let began = Instant::now();
-        let services = Services::start_with((model, began), (seed, config), new_matching);
+        Self::start_at(&SimulatedWall::new(), model, (seed, config)).await
+    }
+
+    /// A world whose wall clock runs already.
+    pub(super) async fn start_at(wall: &SimulatedWall, model: &Arc<Model>, life: (u64, HistoryConfig)) -> Self {
+        let services = Services::start_with((model, wall), life, new_matching);
         let handle = Handle { services: Arc::new(Mutex::new(services)) };
-        let mut world = Self { began, handle, workers: JoinSet::new() };
+        let mut world = Self { wall: wall.clone(), handle, workers: JoinSet::new() };
         world.hire_workers();
         world
     }
@@ -67,9 +70,9 @@ impl World {
     /// A second history service that wants the same shards; matching is the first one's, which is not in dispute.
     pub(super) async fn start_rival(&self, model: &Arc<Model>, seed: u64) -> Self {
         let matching = self.handle.services().matching;
-        let services = Services::start_with((model, self.began), (seed, HistoryConfig::default()), |_, _, _| matching);
+        let services = Services::start_with((model, &self.wall), (seed, HistoryConfig::default()), |_, _, _| matching);
         let handle = Handle { services: Arc::new(Mutex::new(services)) };
-        Self { began: self.began, handle, workers: JoinSet::new() }
+        Self { wall: self.wall.clone(), handle, workers: JoinSet::new() }
     }
 
     pub(super) fn handle(&self) -> Handle {
@@ -81,7 +84,7 @@ impl World {
     pub(super) async fn crash_and_restart(mut self, model: &Arc<Model>, seed: u64) -> Self {
         self.workers.abort_all();
         while self.workers.join_next().await.is_some() {}
-        let successor = Services::start(model, self.began, seed);
+        let successor = Services::start(model, &self.wall, seed);
         let dead = std::mem::replace(&mut *self.handle.services.lock().unwrap(), successor);
         // The two services hold each other; without this the dead would go on working.
         dead.peers.clear();
@@ -208,16 +211,16 @@ impl Handle {
 }
 
 impl Services {
-    fn start(model: &Arc<Model>, began: Instant, seed: u64) -> Self {
-        Self::start_with((model, began), (seed, HistoryConfig::default()), new_matching)
+    fn start(model: &Arc<Model>, wall: &SimulatedWall, seed: u64) -> Self {
+        Self::start_with((model, wall), (seed, HistoryConfig::default()), new_matching)
     }
 
     fn start_with(
-        (model, began): (&Arc<Model>, Instant),
+        (model, wall): (&Arc<Model>, &SimulatedWall),
         (seed, config): (u64, HistoryConfig),
         matching: impl FnOnce(Env, Peers, Stores) -> Arc<matching::service::Service>,
     ) -> Self {
-        let env = Env::simulated_since(began, seed);
+        let env = Env::simulated_by(wall, seed);
         let engine: Arc<dyn Engine> = Arc::clone(model) as Arc<dyn Engine>;
         let stores = Stores::new(engine);
         let peers = Peers::default();
