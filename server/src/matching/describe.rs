@@ -11,9 +11,35 @@ use workflow::Timestamp;
 use super::matcher::Priority;
 use super::rate::UNLIMITED_PER_SECOND;
 use super::state::State;
+use crate::env::Env;
 
-pub(super) fn pollers(state: &State, now: Timestamp) -> Vec<taskqueue::PollerInfo> {
-    state.pollers.list(now)
+/// A moment by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    /// For what is stored or shown.
+    time: Timestamp,
+    /// For what happened in this process.
+    monotonic: Timestamp,
+}
+
+impl Now {
+    pub(super) fn of(env: &Env) -> Self {
+        Self { time: env.now(), monotonic: env.monotonic() }
+    }
+
+    /// When that was which happened in this process.
+    fn time_of(self, monotonic: Timestamp) -> Timestamp {
+        let ago = i64::try_from(self.monotonic.since(monotonic).as_nanos()).unwrap_or(i64::MAX);
+        Timestamp(self.time.0.saturating_sub(ago))
+    }
+}
+
+pub(super) fn pollers(state: &State, now: Now) -> Vec<taskqueue::PollerInfo> {
+    let by_wall_clock = |poller: taskqueue::PollerInfo| taskqueue::PollerInfo {
+        last_access_time: poller.last_access_time.map(|at| now.time_of(at.into()).into()),
+        ..poller
+    };
+    state.pollers.list(now.monotonic).into_iter().map(by_wall_clock).collect()
 }
 
 /// Which version of workers rules the queue: none does, and none ever did.
@@ -27,22 +53,22 @@ pub(super) fn unversioned() -> taskqueue::TaskQueueVersioningInfo {
     }
 }
 
-pub(super) fn stats(state: &State, now: Timestamp) -> taskqueue::TaskQueueStats {
-    let oldest = state.backlog.priorities().map(|priority| state.backlog_age(priority, now)).max();
+pub(super) fn stats(state: &State, now: Now) -> taskqueue::TaskQueueStats {
+    let oldest = state.backlog.priorities().map(|priority| state.backlog_age(priority, now.time)).max();
     taskqueue::TaskQueueStats {
         approximate_backlog_count: state.backlog.n_tasks(),
         approximate_backlog_age: prost_types::Duration::try_from(oldest.unwrap_or_default()).ok(),
-        tasks_add_rate: state.rates.added.per_second(now),
-        tasks_dispatch_rate: state.rates.dispatched.per_second(now),
+        tasks_add_rate: state.rates.added.per_second(now.monotonic),
+        tasks_dispatch_rate: state.rates.dispatched.per_second(now.monotonic),
         rate_limiting_active: state.rates.is_throttled(),
     }
 }
 
 /// Of the priorities that are in use. Rates are counted for the queue as a whole.
-pub(super) fn stats_by_priority(state: &State, now: Timestamp) -> HashMap<i32, taskqueue::TaskQueueStats> {
+pub(super) fn stats_by_priority(state: &State, now: Now) -> HashMap<i32, taskqueue::TaskQueueStats> {
     let of = |priority: Priority| taskqueue::TaskQueueStats {
         approximate_backlog_count: state.backlog.n_tasks_of(priority),
-        approximate_backlog_age: prost_types::Duration::try_from(state.backlog_age(priority, now)).ok(),
+        approximate_backlog_age: prost_types::Duration::try_from(state.backlog_age(priority, now.time)).ok(),
         ..taskqueue::TaskQueueStats::default()
     };
     state.backlog.priorities().map(|priority| (priority.key(), of(priority))).collect()

@@ -76,7 +76,7 @@ impl Partition {
     pub(super) fn new(key: QueueKey, queues: &Arc<Queues>) -> Arc<Self> {
         let env = queues.env().clone();
         let pollers = PollerHistory::new(queues.poller_memory());
-        let state = Mutex::new(State::new(key.kind, queues.config(), pollers, env.now()));
+        let state = Mutex::new(State::new(key.kind, queues.config(), pollers, env.monotonic()));
         let (wake, loaded, queues) = (Notify::new(), Notify::new(), Arc::downgrade(queues));
         Arc::new(Self { key, env, state, wake, loaded, queues })
     }
@@ -85,8 +85,9 @@ impl Partition {
         &self.key
     }
 
+    /// By the monotonic clock, for rates and waits. What is stored or shown is by `env().now()`.
     pub(super) fn now(&self) -> Timestamp {
-        self.env.now()
+        self.env.monotonic()
     }
 
     pub(super) fn env(&self) -> &Env {
@@ -244,7 +245,7 @@ impl Partition {
     pub(super) fn backlog_count_hint(&self) -> i64 {
         let now = self.now();
         let mut state = self.state();
-        let hint = state.backlog_count_hint(now);
+        let hint = state.backlog_count_hint(self.env.now(), now);
         self.wake_if_wanted(&state, now);
         hint
     }

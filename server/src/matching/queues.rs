@@ -96,7 +96,7 @@ impl Queues {
             return Ok(Arc::clone(partition));
         }
         if loaded.is_full(&self.config) {
-            loaded.make_room(self.env.now());
+            loaded.make_room(self.env.monotonic());
         }
         if loaded.is_full(&self.config) {
             return Err(ServiceError::ResourceExhausted {

@@ -224,7 +224,7 @@ impl Service {
         request: &public::DescribeTaskQueueRequest,
     ) -> Result<public::DescribeTaskQueueResponse, ServiceError> {
         let partition = self.loaded(key).await?;
-        let (state, now) = (partition.state(), self.env.now());
+        let (state, now) = (partition.state(), describe::Now::of(&self.env));
         let mut response = public::DescribeTaskQueueResponse {
             pollers: describe::pollers(&state, now),
             effective_rate_limit: Some(describe::rate_limit(&state)),
@@ -254,7 +254,7 @@ impl Service {
                 continue;
             }
             let partition = self.loaded(&QueueKey { task_type, ..key.clone() }).await?;
-            let (state, now) = (partition.state(), self.env.now());
+            let (state, now) = (partition.state(), describe::Now::of(&self.env));
             let described = taskqueue::TaskQueueTypeInfo {
                 pollers: if request.report_pollers { describe::pollers(&state, now) } else { Vec::new() },
                 stats: request.report_stats.then(|| describe::stats(&state, now)),

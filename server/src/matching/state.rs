@@ -1,4 +1,6 @@
 //! What a partition knows, and how it changes. Changed under the partition's lock and without waiting for anything.
+//!
+//! `now` is `Partition::now`, the monotonic clock: nobody who sets the wall clock changes a rate or a wait.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -244,8 +246,8 @@ impl State {
 
     /// The `backlog_count_hint` of an answer that leaves now: tasks that another poll would get at once. A task that was
     /// handed to a poll is not counted, though its start may not be recorded yet.
-    pub(super) fn backlog_count_hint(&mut self, now: Timestamp) -> i64 {
-        self.drop_expired(now);
+    pub(super) fn backlog_count_hint(&mut self, time: Timestamp, now: Timestamp) -> i64 {
+        self.drop_expired(time, now);
         // Both wait while a rate limit holds them apart: these tasks are for the polls that are here already.
         let n_tasks = self.matcher.n_tasks().saturating_sub(self.matcher.n_pollers());
         if n_tasks > 0 && self.kind == Kind::Sticky {
@@ -272,7 +274,7 @@ impl State {
     fn match_tasks(&mut self, partition: &Arc<Partition>, now: Timestamp) {
         self.rates.throttled_until = None;
         loop {
-            self.drop_expired(now);
+            self.drop_expired(partition.env().now(), now);
             if !self.matcher.has_pair() || !self.take_token(now) {
                 return;
             }
@@ -479,9 +481,10 @@ impl State {
     }
 
     /// Tasks whose time to start is over go no further; history has noticed by itself.
-    fn drop_expired(&mut self, now: Timestamp) {
+    /// `time` is the node's, which tasks expire by.
+    fn drop_expired(&mut self, time: Timestamp, now: Timestamp) {
         while let Some((rank, task)) = self.matcher.first_task() {
-            if !task.is_expired(now) {
+            if !task.is_expired(time) {
                 return;
             }
             self.matcher.remove_task(rank);

@@ -18,7 +18,7 @@ use super::pollers::Poller;
 use super::service::Service;
 use super::task::{Kind, QueueKey, TaskType};
 use crate::cluster::peers::Peers;
-use crate::env::Env;
+use crate::env::{Env, SimulatedWall};
 use crate::errors::ServiceError;
 
 mod delivery;
@@ -36,6 +36,11 @@ fn service(engine: &Arc<dyn Engine>) -> Arc<Service> {
 
 fn service_with(engine: &Arc<dyn Engine>, config: MatchingConfig) -> Arc<Service> {
     Service::new(Env::simulated(7), Peers::default(), Stores::new(Arc::clone(engine)).task_queues, config)
+}
+
+fn service_on(engine: &Arc<dyn Engine>, wall: &SimulatedWall) -> Arc<Service> {
+    let stores = Stores::new(Arc::clone(engine));
+    Service::new(Env::simulated_by(wall, 7), Peers::default(), stores.task_queues, MatchingConfig::default())
 }
 
 fn queue(kind: Kind) -> QueueKey {

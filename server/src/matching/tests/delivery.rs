@@ -169,6 +169,30 @@ async fn the_rate_that_workers_ask_for_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_rate_is_kept_whatever_happens_to_the_wall_clock() {
+    let steps: [fn(&SimulatedWall); 2] =
+        [|wall| wall.step_back(Duration::from_secs(30)), |wall| wall.step_forward(Duration::from_secs(3600))];
+    for step in steps {
+        let wall = SimulatedWall::new();
+        let service = service_on(&engine(), &wall);
+        for name in names(0..4) {
+            service.add_task(request(&name)).await.unwrap();
+        }
+        let begun = Instant::now();
+        for n in 0..4 {
+            let poller = Poller { tasks_per_second: Some(1.0), ..poller() };
+            let mut poll = service.begin_poll(queue(Kind::Normal), poller, String::new(), None).unwrap();
+            service.next_task(&mut poll).await.unwrap().unwrap().settle(Ok(())).unwrap();
+            if n == 0 {
+                step(&wall);
+            }
+        }
+        let millis = begun.elapsed().as_millis();
+        assert!((2_900..=3_300).contains(&millis), "3 tasks beyond the first took {millis} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sticky_task_is_refused_unless_its_worker_polled_lately() {
     let (engine, counts) = persistence::counted::Counted::new(engine());
     let service = service(&engine);
