@@ -37,7 +37,7 @@ struct Shared {
 struct Newest {
     id: i64,
     began_at: Timestamp,
-    /// The latest moment at which something started or closed in it. The clock may have been set back since.
+    /// The latest moment at which something started or closed, in it or before it. Shards have clocks of their own.
     latest: Timestamp,
     n_runs: usize,
 }
@@ -68,17 +68,27 @@ impl Segments {
     /// The segment for a run that starts or closes now.
     pub fn current(&self, namespace_id: NamespaceId, now: Timestamp) -> i64 {
         let mut shared = self.lock();
+        let mut latest = now;
         if let Some(newest) = shared.newest.get_mut(&namespace_id) {
             if newest.takes(now) {
                 newest.latest = newest.latest.max(now);
                 return newest.id;
             }
-            let sealed = Sealed { namespace_id, id: newest.id, at: newest.latest.max(now) };
+            latest = newest.latest.max(now);
+            let sealed = Sealed { namespace_id, id: newest.id, at: latest };
             shared.sealed.push(sealed);
         }
         let id = self.new_id(now);
-        shared.newest.insert(namespace_id, Newest { id, began_at: now, latest: now, n_runs: 0 });
+        shared.newest.insert(namespace_id, Newest { id, began_at: now, latest, n_runs: 0 });
         id
+    }
+
+    /// What time it is for a namespace: a shard's time may be ahead of the node's, and lists must not take what closed by it
+    /// for what closes while they are read.
+    #[must_use]
+    pub fn now(&self, namespace_id: NamespaceId) -> Timestamp {
+        let latest = self.lock().newest.get(&namespace_id).map(|newest| newest.latest);
+        latest.into_iter().fold(self.env.now(), Timestamp::max)
     }
 
     /// As of when lists must hear of a segment once more before they are told of what happened then: now, if that is so

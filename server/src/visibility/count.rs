@@ -71,7 +71,7 @@ impl Service {
     }
 
     async fn count_by_reading(&self, namespace_id: NamespaceId, query: &Query) -> Result<Groups, ServiceError> {
-        let from = From { began_at: self.env.now(), after: None };
+        let from = From { began_at: self.segments.now(namespace_id), after: None };
         let reading = self.reading(namespace_id, query, from).await?;
         let mut groups = Groups::new();
         let mut count = |record: &Record| {

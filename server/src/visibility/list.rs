@@ -57,7 +57,7 @@ impl Service {
         }
         let asked = Asked { namespace_id: request.namespace_id, query_hash: hash(&request.query) };
         let from = if request.token.is_empty() {
-            From { began_at: self.env.now(), after: None }
+            From { began_at: self.segments.now(request.namespace_id), after: None }
         } else {
             asked.parse(&request.token, &query)?
         };

@@ -17,6 +17,7 @@ pub struct Service {
     pub(super) began_at: Timestamp,
     pub(super) store: VisibilityStore,
     pub(super) peers: Peers,
+    pub(super) segments: Segments,
     writer: Arc<Writer>,
     running: Mutex<JoinSet<()>>,
 }
@@ -32,12 +33,12 @@ pub struct Parts {
 impl Service {
     #[must_use]
     pub fn start(parts: Parts) -> Arc<Self> {
-        let writer = Writer::new(parts.store.clone(), parts.segments);
+        let writer = Writer::new(parts.store.clone(), parts.segments.clone());
         let mut running = JoinSet::new();
         running.spawn(Arc::clone(&writer).run());
         let running = Mutex::new(running);
-        let Parts { env, store, peers, .. } = parts;
-        Arc::new(Self { began_at: env.now(), env, store, peers, writer, running })
+        let Parts { env, store, segments, peers } = parts;
+        Arc::new(Self { began_at: env.now(), env, store, peers, segments, writer, running })
     }
 
     /// Writes nothing more. Whoever waits hears that it stops; shards have ended by then.

@@ -30,3 +30,14 @@ async fn a_segment_is_sealed_after_all_that_is_in_it_though_the_clock_was_set_ba
     assert_ne!(segments.current(NAMESPACE_ID, now + MINUTE), id);
     assert_eq!(segments.take_sealed(), [Sealed { namespace_id: NAMESPACE_ID, id, at: now + 5 * MINUTE }]);
 }
+
+#[tokio::test]
+async fn the_time_of_a_namespace_is_that_of_the_shard_that_is_farthest_ahead() {
+    let env = Env::simulated(7);
+    let segments = Segments::new(env.clone());
+    assert!(segments.now(NAMESPACE_ID).since(env.now()) < MINUTE);
+    let ahead = env.now() + HOUR;
+    segments.current(NAMESPACE_ID, ahead);
+    segments.current(NAMESPACE_ID, env.now());
+    assert_eq!(segments.now(NAMESPACE_ID), ahead, "also after another shard began a segment");
+}
