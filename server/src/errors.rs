@@ -321,6 +321,17 @@ pub fn no_such_path() -> Status {
     Status::not_found("Not Found")
 }
 
+/// A request's body that ended with an error: a refusal of ours (there was no room for it, or it came too late), or what
+/// is wrong with it.
+#[must_use]
+pub fn unreadable_body(error: Box<dyn std::error::Error + Send + Sync>) -> Status {
+    match Status::try_from_error(error) {
+        Ok(status) if status.code() != Code::Unknown => status,
+        Ok(status) => ServiceError::InvalidArgument(status.message().to_owned()).into(),
+        Err(error) => ServiceError::InvalidArgument(error.to_string()).into(),
+    }
+}
+
 /// Answers of the gRPC library in the words of the reference's one, which SDKs look for: an RPC without a handler, and a
 /// message over the limit as it was sent or once decompressed. An SDK retries what it does not recognise. `None`: the
 /// answer stands.

@@ -175,11 +175,7 @@ async fn read(body: Body) -> Result<Bytes, Status> {
         if error.downcast_ref::<LengthLimitError>().is_some() {
             return ServiceError::InvalidArgument("http: request body too large".into()).into();
         }
-        // Such as there being no room for it.
-        match Status::try_from_error(error) {
-            Ok(status) => status,
-            Err(error) => ServiceError::InvalidArgument(error.to_string()).into(),
-        }
+        errors::unreadable_body(error)
     })
 }
 

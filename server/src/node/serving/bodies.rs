@@ -47,7 +47,7 @@ impl Body for Upload {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 if let Err(full) = upload.charge.received(bytes) {
-                    return Poll::Ready(Some(Err(Status::from(ServiceError::from(full)).into())));
+                    return Poll::Ready(Some(Err(refusal(full.into()))));
                 }
                 if upload.body.is_end_stream() {
                     upload.charge.arrived();
@@ -64,7 +64,7 @@ impl Body for Upload {
                 std::task::ready!(deadline.as_mut().poll(context));
                 let seconds = UPLOAD_TIMEOUT.as_secs();
                 let late = ServiceError::DeadlineExceeded(format!("the request did not arrive within {seconds} s"));
-                Poll::Ready(Some(Err(Status::from(late).into())))
+                Poll::Ready(Some(Err(refusal(late))))
             }
         }
     }
@@ -133,6 +133,12 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// The gRPC library, and the gateway, find the status in it again.
+fn refusal(error: ServiceError) -> Box<dyn std::error::Error + Send + Sync> {
+    let status: Status = error.into();
+    status.into()
 }
 
 fn trailers(status: &Status) -> HeaderMap {

@@ -13,6 +13,9 @@ pub(crate) const WINDOW: u32 = 65_535;
 const SERVICE: &str = "/temporal.api.workflowservice.v1.WorkflowService/";
 pub(crate) const DESCRIBE_NAMESPACE: &str = "DescribeNamespace";
 
+/// A server that has room for more of a request says so in this time.
+const TAKES_WITHIN: Duration = Duration::from_secs(10);
+
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -112,13 +115,14 @@ impl Connection {
     }
 
     /// A part of a request's body, not the last, as fast as the server takes it. False if the server has ended the stream
-    /// or the connection before.
+    /// or the connection before, or takes nothing more.
     pub(crate) async fn part(&mut self, stream: u32, bytes: &[u8]) -> bool {
         for piece in bytes.chunks(16 << 10) {
             let length = i64::try_from(piece.len()).expect("a small piece");
             // One byte of it is for the end of the request.
             while self.credit.of(stream) <= length {
-                let Some(frame) = self.read().await else { return false };
+                let Ok(Some(read)) = tokio::time::timeout(TAKES_WITHIN, self.step()).await else { return false };
+                let Some(frame) = read else { continue };
                 let is_over = frame.kind == RST_STREAM || (frame.kind <= HEADERS && frame.flags & END_STREAM != 0);
                 let is_ours = frame.stream == stream;
                 self.frames.push(frame);
@@ -135,15 +139,19 @@ impl Connection {
 
     /// Waits for the end of a stream.
     pub(crate) async fn answer(&mut self, stream: u32, patience: Duration) -> Answer {
+        self.answer_or_end(stream, patience).await.expect("the connection stays open")
+    }
+
+    /// Waits for the end of a stream, or of the connection (`None`).
+    pub(crate) async fn answer_or_end(&mut self, stream: u32, patience: Duration) -> Option<Answer> {
         let mut answer = Answer::default();
         loop {
             let frame = match self.frames.iter().position(|frame| frame.stream == stream) {
                 Some(at) => self.frames.remove(at),
-                None => match tokio::time::timeout(patience, self.read()).await.expect("an answer in time") {
-                    Some(frame) if frame.kind == GOAWAY => panic!("the connection is over: {frame:?}"),
-                    Some(frame) => frame,
-                    None => panic!("the connection is closed; so far {answer:?}"),
-                },
+                None => {
+                    let read = tokio::time::timeout(patience, self.read()).await.expect("an answer in time");
+                    read.filter(|frame| frame.kind != GOAWAY)?
+                }
             };
             if frame.stream != stream {
                 self.frames.push(frame);
@@ -155,7 +163,7 @@ impl Connection {
                 _ => {}
             }
             if answer.is_reset || (frame.kind <= HEADERS && frame.flags & END_STREAM != 0) {
-                return answer;
+                return Some(answer);
             }
         }
     }
@@ -168,30 +176,38 @@ impl Connection {
     /// The next frame that is not housekeeping. `None` at the end.
     async fn read(&mut self) -> Option<Frame> {
         loop {
-            let mut head = [0; 9];
-            self.stream.read_exact(&mut head).await.ok()?;
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-            let mut payload = vec![0; length];
-            self.stream.read_exact(&mut payload).await.ok()?;
-            let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-            let (kind, flags) = (head[3], head[4]);
-            match kind {
-                SETTINGS if flags & ACK == 0 => {
-                    let window = payload.chunks(6).find(|setting| setting[..2] == [0, 4]);
-                    if let Some(&[_, _, a, b, c, d]) = window {
-                        self.credit.initial = u32::from_be_bytes([a, b, c, d]).into();
-                    }
-                    self.write(&frame(SETTINGS, ACK, 0, &[])).await;
-                }
-                WINDOW_UPDATE => {
-                    let added = payload.try_into().map(u32::from_be_bytes).expect("four bytes");
-                    self.credit.add(stream, added.into());
-                }
-                PING if flags & ACK == 0 => self.write(&frame(PING, ACK, 0, &payload)).await,
-                SETTINGS | PING => {}
-                _ => return Some(Frame { kind, flags, stream, payload }),
+            if let Some(frame) = self.step().await? {
+                return Some(frame);
             }
         }
+    }
+
+    /// Reads one frame, and does what housekeeping it asks for.
+    async fn step(&mut self) -> Option<Option<Frame>> {
+        let mut head = [0; 9];
+        self.stream.read_exact(&mut head).await.ok()?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let mut payload = vec![0; length];
+        self.stream.read_exact(&mut payload).await.ok()?;
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        let (kind, flags) = (head[3], head[4]);
+        match kind {
+            SETTINGS if flags & ACK == 0 => {
+                let window = payload.chunks(6).find(|setting| setting[..2] == [0, 4]);
+                if let Some(&[_, _, a, b, c, d]) = window {
+                    self.credit.initial = u32::from_be_bytes([a, b, c, d]).into();
+                }
+                self.write(&frame(SETTINGS, ACK, 0, &[])).await;
+            }
+            WINDOW_UPDATE => {
+                let added = payload.try_into().map(u32::from_be_bytes).expect("four bytes");
+                self.credit.add(stream, added.into());
+            }
+            PING if flags & ACK == 0 => self.write(&frame(PING, ACK, 0, &payload)).await,
+            SETTINGS | PING => {}
+            _ => return Some(Some(Frame { kind, flags, stream, payload })),
+        }
+        Some(None)
     }
 
     fn head(&mut self, method: &str, headers: &[(&str, &str)]) -> (u32, Vec<u8>) {

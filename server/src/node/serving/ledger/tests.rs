@@ -73,7 +73,7 @@ async fn small_requests_come_in_when_large_ones_have_taken_their_part() {
 async fn the_worst_hoarder_goes_when_there_is_no_room() {
     let ledger = ledger();
     let (worse, better) = (connected(&ledger), connected(&ledger));
-    let _held = [uploading(&worse, 28 * MIB), uploading(&better, 20 * MIB)];
+    let _held = [uploading(&worse, 27 * MIB), uploading(&better, 20 * MIB)];
     let third = connected(&ledger);
     let call = CallCharge::new(third, 0).unwrap();
     assert_eq!(call.received(MIB), Err(Full::Server), "nobody has paused yet");
@@ -86,7 +86,7 @@ async fn the_worst_hoarder_goes_when_there_is_no_room() {
 async fn calls_that_are_worked_on_are_no_hoard() {
     let ledger = ledger();
     let (one, other) = (connected(&ledger), connected(&ledger));
-    let held = [uploading(&one, 28 * MIB), uploading(&other, 20 * MIB)];
+    let held = [uploading(&one, 27 * MIB), uploading(&other, 20 * MIB)];
     held.iter().for_each(CallCharge::arrived);
     later(STALL_MAX * 2).await;
     let call = CallCharge::new(connected(&ledger), 0).unwrap();
