@@ -81,7 +81,10 @@ impl NamespaceRegistry {
             env,
             by_id: Cache::builder().weigher(|_, namespace| weight(namespace)).max_capacity(CACHED_BYTES).build(),
             by_name: Cache::builder().weigher(|_, namespace| weight(namespace)).max_capacity(CACHED_BYTES).build(),
-            missing: Cache::builder().weigher(|name, _| weight_of(name)).max_capacity(MISSING_BYTES).build(),
+            missing: Cache::builder()
+                .weigher(|name: &String, _: &Instant| weight_of(name))
+                .max_capacity(MISSING_BYTES)
+                .build(),
             changing: tokio::sync::Mutex::default(),
         }
     }
@@ -287,7 +290,7 @@ fn weight(namespace: &Arc<Namespace>) -> u32 {
     bytes_of(namespace.record.encoded_len() + namespace.name.len())
 }
 
-fn weight_of(name: &String) -> u32 {
+fn weight_of(name: &str) -> u32 {
     bytes_of(name.len())
 }
 
