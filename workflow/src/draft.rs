@@ -25,10 +25,20 @@ use crate::time::Timestamp;
 use crate::transition::{ChangedItems, Facts, Notice, Reply, Transition};
 use crate::workflow_task;
 
+/// A history node of one transition ends with the event that brings it to this many bytes; the next event begins another.
+///
+/// Equal to `Limits::transaction_size`, so an ordinary transition is one node. A reset reapplies everything that came after
+/// its point, and the end of a run also records what was buffered: these may have more. A node, with its last event, stays
+/// below the 16 MiB that a store takes in one batch.
+const NODE_BYTES: i64 = 4 << 20;
+
 pub(crate) struct Draft<'a> {
     pub state: ExecutionState,
     pub facts: &'a Facts,
     events: Vec<HistoryEvent>,
+    node: NodeInProgress,
+    /// Indices into `events` at which a further node begins.
+    cuts: Vec<usize>,
     /// Of this transition; those of earlier ones wait in `state.unrecorded.buffered_events`.
     waiting: Vec<HistoryEvent>,
     tasks: Vec<Task>,
@@ -36,6 +46,13 @@ pub(crate) struct Draft<'a> {
     notices: Vec<Notice>,
     /// The run before this transition; none before its first.
     before: Option<Listed>,
+}
+
+/// The history node that the next event joins.
+#[derive(Default)]
+struct NodeInProgress {
+    first_event_id: i64,
+    bytes: i64,
 }
 
 /// An event to be recorded: what happened, and what may come with it.
@@ -77,12 +94,14 @@ impl<'a> Draft<'a> {
         let branch = Branch::root(key.run_id);
         let event = event(first, EventId::FIRST, facts.now, facts.failover_version);
         let state = start::apply_started(key, Arc::new(branch), &event);
-        Self::around(state, facts, vec![event])
+        let node = NodeInProgress { first_event_id: EventId::FIRST.0, bytes: state.history_size };
+        Self { node, ..Self::around(state, facts, vec![event]) }
     }
 
     fn around(state: ExecutionState, facts: &'a Facts, events: Vec<HistoryEvent>) -> Self {
         let (waiting, tasks, notices) = (Vec::new(), Vec::new(), Vec::new());
-        Self { state, facts, events, waiting, tasks, new_run: None, notices, before: None }
+        let (node, cuts) = (NodeInProgress::default(), Vec::new());
+        Self { state, facts, events, node, cuts, waiting, tasks, new_run: None, notices, before: None }
     }
 
     /// The time of a run never runs backwards: a clock that does, or another node's, is taken for the run's last change.
@@ -210,8 +229,8 @@ impl<'a> Draft<'a> {
         if !self.events.is_empty() {
             self.notices.push(Notice::HistoryGrew);
         }
-        let Self { state, events, tasks, new_run, notices, .. } = self;
-        Box::new(Transition { state, events, changed, tasks, new_run, notices, reply })
+        let Self { state, events, cuts, tasks, new_run, notices, .. } = self;
+        Box::new(Transition { state, events, cuts, changed, tasks, new_run, notices, reply })
     }
 
     fn has_new_properties(&self) -> bool {
@@ -292,8 +311,15 @@ impl<'a> Draft<'a> {
 
     fn append(&mut self, event: HistoryEvent) {
         assert_eq!(event.event_id, self.state.next_event_id.0, "events have no gap");
-        let batch_id = self.events.first().map_or(event.event_id, |first| first.event_id);
-        apply(&mut self.state, &event, EventId(batch_id));
+        if self.events.is_empty() || self.node.bytes >= NODE_BYTES {
+            if !self.events.is_empty() {
+                self.cuts.push(self.events.len());
+            }
+            self.node = NodeInProgress { first_event_id: event.event_id, bytes: 0 };
+        }
+        let size_before = self.state.history_size;
+        apply(&mut self.state, &event, EventId(self.node.first_event_id));
+        self.node.bytes += self.state.history_size - size_before;
         self.events.push(event);
     }
 }

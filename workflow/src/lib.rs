@@ -81,5 +81,6 @@ pub use transition::{
     Transition, WorkflowTaskStarted, transition,
 };
 pub use update::{RecordedAt, Update, WaitingUpdate};
+pub use weight::Weigh;
 pub use workflow_task::{Running, Scheduled, WorkflowTask};
 pub use workflow_task_attempt::unwritten_events;

@@ -106,8 +106,10 @@ pub enum Decision {
 #[derive(Debug)]
 pub struct Transition {
     pub state: ExecutionState,
-    /// What history gains: one node. Empty if the change leaves no event.
+    /// What history gains. Empty if the change leaves no event.
     pub events: Vec<HistoryEvent>,
+    /// Indices into `events` at which a further history node begins. Empty: all events are one node.
+    pub cuts: Vec<usize>,
     pub changed: ChangedItems,
     /// What must be done next, durable.
     pub tasks: Vec<Task>,
@@ -285,6 +287,15 @@ pub enum Rejection {
     /// A limit of the run is reached.
     #[error("{message}")]
     LimitExceeded { cause: LimitCause, message: String },
+}
+
+impl Transition {
+    /// The events of each history node, in order.
+    pub fn nodes(&self) -> impl Iterator<Item = &[HistoryEvent]> {
+        let starts = std::iter::once(0).chain(self.cuts.iter().copied());
+        let ends = self.cuts.iter().copied().chain([self.events.len()]);
+        starts.zip(ends).map(|(start, end)| &self.events[start..end]).filter(|node| !node.is_empty())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

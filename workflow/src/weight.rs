@@ -10,8 +10,8 @@ use crate::state::ExecutionState;
 use crate::timer::Timer;
 use crate::update::Update;
 
-/// What an item of a run takes where it is stored.
-pub(crate) trait Weigh {
+/// What an item of a run takes where it is stored: at least the bytes of everything in it that has no fixed size.
+pub trait Weigh {
     fn bytes(&self) -> usize;
 }
 
@@ -24,8 +24,6 @@ impl ExecutionState {
     /// About how many bytes are kept of it besides its history.
     #[must_use]
     pub fn mutable_state_size(&self) -> usize {
-        let lists = self.callbacks.iter().map(|callback| callback.callback.encoded_len() + ITEM).sum::<usize>()
-            + (self.known_requests.len() + self.reset_points.len()) * ITEM;
         let items = self.activities.bytes()
             + self.timers.bytes()
             + self.children.bytes()
@@ -34,7 +32,42 @@ impl ExecutionState {
             + self.updates.bytes()
             + self.signal_request_ids.bytes();
         let waiting = self.unrecorded.buffered_events.bytes();
-        RUN + self.memo.encoded_len() + self.search_attributes.encoded_len() + lists + items + waiting
+        self.state_row_size() + self.memo.encoded_len() + self.search_attributes.encoded_len() + items + waiting
+    }
+
+    /// About how many bytes the row takes that every transition writes.
+    #[must_use]
+    pub fn state_row_size(&self) -> usize {
+        let callbacks: usize =
+            self.callbacks.iter().map(|kept| ITEM + kept.callback.encoded_len() + kept.request_id.len()).sum();
+        let requests: usize = self.known_requests.iter().map(|known| ITEM + known.request_id.len()).sum();
+        let points: usize =
+            self.reset_points.iter().map(|point| ITEM + point.binary_checksum.len() + point.build_id.len()).sum();
+        let pause = self.pause.as_ref().map_or(0, |pause| pause.identity.len() + pause.reason.len());
+        let versions = (self.version_history.len() + self.branch.ancestors.len()) * ITEM;
+        let unrecorded = &self.unrecorded;
+        let ids = unrecorded.start_request_id.len()
+            + unrecorded.reset_request_id.len()
+            + unrecorded.cancel_request_id.as_ref().map_or(0, String::len)
+            + unrecorded.sticky.as_ref().map_or(0, |sticky| sticky.task_queue.len());
+        RUN + callbacks + requests + points + pause + versions + ids
+    }
+
+    /// About how many bytes the row takes that is written when the run begins.
+    #[must_use]
+    pub fn started_row_size(&self) -> usize {
+        let started = &self.started;
+        let again = started.again.as_ref().map_or(0, |again| {
+            again.input.as_ref().map_or(0, Message::encoded_len)
+                + again.header.as_ref().map_or(0, Message::encoded_len)
+                + again.last_completion_result.as_ref().map_or(0, Message::encoded_len)
+                + again.memo.as_ref().map_or(0, Message::encoded_len)
+                + again.search_attributes.as_ref().map_or(0, Message::encoded_len)
+        });
+        let links: usize = started.links.iter().map(Message::encoded_len).sum();
+        let policy = started.retry_policy.as_ref().map_or(0, Message::encoded_len);
+        let names = started.workflow_type.len() + started.task_queue.len() + started.cron_schedule.len();
+        RUN + again + links + policy + names
     }
 }
 
@@ -46,7 +79,11 @@ impl Weigh for Activity {
         let policy = self.retry_policy.as_ref().map_or(0, Message::encoded_len);
         let details = progress.heartbeat_details.as_ref().map_or(0, Message::encoded_len);
         let failure = progress.last_failure.as_ref().map_or(0, Message::encoded_len);
-        2 * ITEM + names + who + policy + details + failure
+        let pause = progress.pause.as_ref().map_or(0, |pause| pause.identity.len() + pause.reason.len());
+        let original = progress.original_options.as_ref().map_or(0, |options| {
+            ITEM + options.task_queue.len() + options.retry_policy.as_ref().map_or(0, Message::encoded_len)
+        });
+        2 * ITEM + names + who + policy + details + failure + pause + original
     }
 }
 

@@ -24,6 +24,7 @@ use super::config::HistoryConfig;
 use super::durability::{Durability, LeaseSeen};
 use super::identity::IdClock;
 use super::queues::{Occasion, Queues, shared_moment};
+use super::size::SUBMISSION_BYTES_MAX;
 use super::tally::{StatusChange, Tally};
 use super::updates::Tell;
 use super::waiters::Waiters;
@@ -101,7 +102,8 @@ pub(crate) struct CurrentCommit {
 impl Submission {
     fn bytes(&self) -> usize {
         let runs: usize = self.runs.iter().map(|run| run.bytes).sum();
-        runs + self.schedule.as_ref().map_or(0, |schedule| schedule.bytes)
+        let job = self.job.as_ref().map_or(0, JobWrite::size_estimate);
+        runs + job + self.schedule.as_ref().map_or(0, |schedule| schedule.bytes)
     }
 
     fn keys(&self) -> impl Iterator<Item = &ExecutionKey> {
@@ -247,8 +249,9 @@ impl CommitLoop {
     ) {
         let (told, waiters) = (Arc::clone(&durability), Arc::clone(&self.waiters));
         let mut ending = Ending { durability: told, waiters, closed: None };
+        let mut held_over = None;
         let closed = loop {
-            let gathered = self.gather(&mut receiver, &mut stop).await;
+            let gathered = self.gather(&mut receiver, &mut stop, &mut held_over).await;
             let is_last = gathered.is_last;
             let count = gathered.submissions.len() as u64;
             // Before the commit is sent: whoever takes the lease, takes it after this commit was applied.
@@ -275,12 +278,19 @@ impl CommitLoop {
         ending.closed = Some(closed);
     }
 
-    /// Waits for one submission and takes with it whatever else is there, within the bounds of a batch.
-    async fn gather(&self, receiver: &mut mpsc::Receiver<Submission>, stop: &mut watch::Receiver<bool>) -> Gathered {
+    /// Waits for one submission and takes with it whatever else is there, within the bounds of a batch. One that would make
+    /// the batch too large for a store is held over for the next batch.
+    async fn gather(
+        &self,
+        receiver: &mut mpsc::Receiver<Submission>,
+        stop: &mut watch::Receiver<bool>,
+        held_over: &mut Option<Submission>,
+    ) -> Gathered {
         let mut submissions = Vec::new();
         let mut bytes = 0;
         let first = tokio::select! {
             biased;
+            () = std::future::ready(()), if held_over.is_some() => held_over.take(),
             submission = receiver.recv() => submission,
             () = self.queues.checkpoint_wanted() => return Gathered { submissions, is_last: false },
             () = stopped(stop) => {
@@ -293,7 +303,12 @@ impl CommitLoop {
         let mut next = first;
         let mut n_yields = 0;
         while let Some(submission) = next.take() {
-            bytes += submission.bytes();
+            let size = submission.bytes();
+            if !submissions.is_empty() && bytes + size > SUBMISSION_BYTES_MAX {
+                *held_over = Some(submission);
+                break;
+            }
+            bytes += size;
             submissions.push(submission);
             if submissions.len() >= self.config.batch_transitions || bytes >= self.config.batch_bytes {
                 break;

@@ -8,6 +8,7 @@ mod identity;
 mod cache;
 mod workflow_ids;
 mod transact;
+mod size;
 mod warnings;
 mod start;
 mod start_requests;

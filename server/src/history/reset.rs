@@ -14,6 +14,7 @@ use workflow::{
 use super::cache::{Execution, Slot};
 use super::committer::Permit;
 use super::shard::Shard;
+use super::size;
 use super::transact::{Kept, TransactError, current_run, unknown_to_others};
 use crate::errors::ServiceError;
 
@@ -101,6 +102,7 @@ impl Shard {
         let facts = self.facts_at(now, base_key.namespace_id, retention);
         let states = (base.state.as_ref(), current.as_ref().map(|current| current.state.as_ref()));
         let decided = decide(states, prefix, later, &request, &facts)?;
+        size::check(decided.base.iter().chain(&decided.current).chain([&decided.new_run]))?;
         self.stores.history.fork(&base.state.branch, request.point, facts.new_run_id).await?;
 
         let run_id = facts.new_run_id;

@@ -13,7 +13,9 @@ use workflow::{
 };
 
 use super::cache::{CurrentSlot, Known};
+use super::describe::shown_status;
 use super::shard::Shard;
+use super::size;
 use super::transact::{Kept, TransactError, current_run, unknown_to_others};
 use super::update::Waiter;
 use crate::errors::ServiceError;
@@ -179,6 +181,7 @@ impl Shard {
         let facts = self.facts(request.namespace_id, retention);
         let key = request.key(facts.new_run_id);
         let mut next = workflow::start(key.clone(), request.start.clone(), None, &facts)?;
+        size::check([next.as_ref()])?;
         let reply = std::mem::replace(&mut next.reply, Reply::Done);
         let task = if let Reply::Started { task, .. } = reply { task } else { None };
 
@@ -190,7 +193,10 @@ impl Shard {
             let mut execution = slot.execution.lock().await;
             let state = self.load(key, &mut execution).await?;
             match workflow::transition(&state, Input::Terminate(replacement_terminate(facts.new_run_id)), &facts) {
-                Ok(Decision::Changed(next)) => runs.push(self.keep_one(slot, &mut execution, *next)),
+                Ok(Decision::Changed(ended)) => {
+                    size::check([ended.as_ref(), next.as_ref()])?;
+                    runs.push(self.keep_one(slot, &mut execution, *ended));
+                }
                 Ok(Decision::Unchanged(_)) | Err(Rejection::ExecutionClosed) => return Ok(None),
                 Err(rejection) => return Err(rejection.into()),
             }

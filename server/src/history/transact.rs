@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use persistence::error::StoreError;
 use persistence::stores::executions::{CurrentWrite, DamagedRow, RunWrite};
-use persistence::stores::history::{EventBatch, NewNode};
+use persistence::stores::history::{EventBatch, HistoryStore, NewNode};
+use proto::temporal::api::history::v1::HistoryEvent;
 use thiserror::Error;
 use tracing::error;
 use workflow::{
-    CurrentRun, Decision, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply, Timestamp,
+    Branch, CurrentRun, Decision, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply,
+    Timestamp,
     Transition,
 };
 
@@ -18,12 +20,21 @@ use super::cache::{CurrentSlot, Execution, Slot};
 use super::committer::{Closed, CurrentCommit, Permit, RunCommit, Submission};
 use super::damaged::is_end;
 use super::shard::Shard;
+use super::size;
 use super::tally::{StatusChange, counted_status};
 use super::warnings::warn_of_growth;
+use crate::env::Env;
 use crate::errors::ServiceError;
 
 /// How often an append is sent; it is idempotent, so an unknown outcome is simply tried again.
 const APPEND_TRIES_MAX: u32 = 5;
+
+/// A history node that is to be written.
+struct PendingNode {
+    txn_id: i64,
+    prev_txn_id: i64,
+    events: EventBatch,
+}
 
 #[derive(Debug, Error)]
 pub(crate) enum TransactError {
@@ -79,7 +90,7 @@ impl Shard {
                 loaded => (loaded?, Vec::new()),
             };
             let input = execution.updates.brief(input);
-            match self.decide(&current, input, &self.facts(key.namespace_id, retention))? {
+            match self.decide(&current, input, &self.facts(key.namespace_id, retention))?.and_then(size::checked) {
                 Ok(Decision::Changed(next)) => {
                     let (reply, mut kept) = self.keep(&slot, &mut execution, *next);
                     kept.damaged = damaged;
@@ -225,54 +236,85 @@ impl Shard {
     }
 
     pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
-        let Transition { mut state, mut events, changed, tasks, notices, .. } = next;
+        let Transition { mut state, events, cuts, changed, tasks, notices, .. } = next;
         warn_of_growth(execution.state.as_deref(), &state, (&events, &changed));
         let news = execution.updates.follow(&state, notices);
         let status =
             StatusChange { before: execution.state.as_deref().and_then(counted_status), after: counted_status(&state) };
-        let previous_txn_id = state.unrecorded.last_txn_id;
         let mut append = None;
-        let mut bytes = 0;
         if !events.is_empty() {
-            let txn_id = self.ids.take(1 + events.len());
-            state.unrecorded.last_txn_id = txn_id;
-            for (task_id, event) in (txn_id + 1..).zip(&mut events) {
-                event.task_id = task_id;
+            let (earlier, last) = self.number_nodes(&mut state, events, &cuts);
+            for node in earlier.iter().chain([&last]) {
+                execution.recent.push(node.events.events().clone(), self.config.recent_events_bytes);
             }
-            let batch = EventBatch::encode(&events);
-            bytes += batch.size();
-            execution.recent.push(batch.events().clone(), self.config.recent_events_bytes);
-            append = Some(self.append(&state, batch, previous_txn_id));
+            append = Some(self.append(&state, earlier, last));
         }
         let state = Arc::new(state);
         execution.state = Some(Arc::clone(&state));
         self.slots.keep(slot, &state, execution.recent.bytes());
         let write = RunWrite { state, changed };
-        bytes += write.size_estimate();
+        let bytes = size::of_run(&write.state, &write.changed, tasks.len());
         RunCommit { slot: Arc::clone(slot), write, tasks, status, append, news, bytes }
     }
 
-    /// Starts writing the history node at once, beside the batch in flight: it is real only once a commit names it.
+    /// The nodes of a transition's events, of which there is nearly always one, chained to the run's last node. Each event
+    /// gets its task id.
+    fn number_nodes(
+        &self,
+        state: &mut ExecutionState,
+        mut events: Vec<HistoryEvent>,
+        cuts: &[usize],
+    ) -> (Vec<PendingNode>, PendingNode) {
+        let mut txn_id = self.ids.take(1 + cuts.len() + events.len());
+        let mut number = |events: &mut [HistoryEvent]| {
+            for (task_id, event) in (txn_id + 1..).zip(&mut *events) {
+                event.task_id = task_id;
+            }
+            let prev_txn_id = std::mem::replace(&mut state.unrecorded.last_txn_id, txn_id);
+            let node = PendingNode { txn_id, prev_txn_id, events: EventBatch::encode(events) };
+            txn_id += 1 + events.len() as i64;
+            node
+        };
+        let mut earlier = Vec::new();
+        let mut rest = events.as_mut_slice();
+        let mut begin = 0;
+        for &cut in cuts {
+            let (node, behind) = rest.split_at_mut(cut - begin);
+            earlier.push(number(node));
+            (rest, begin) = (behind, cut);
+        }
+        (earlier, number(rest))
+    }
+
+    /// Starts writing the history nodes at once, beside the batch in flight: they are real only once a commit names the last.
     fn append(
         &self,
         state: &ExecutionState,
-        batch: EventBatch,
-        prev_txn_id: i64,
+        earlier: Vec<PendingNode>,
+        last: PendingNode,
     ) -> tokio::task::JoinHandle<Result<(), StoreError>> {
         let (history, env) = (self.stores.history.clone(), self.env.clone());
-        let (branch, txn_id) = (Arc::clone(&state.branch), state.unrecorded.last_txn_id);
+        let branch = Arc::clone(&state.branch);
         tokio::spawn(async move {
-            let mut tries = 0;
-            loop {
-                let node = NewNode { txn_id, prev_txn_id, events: &batch };
-                let Err(error) = history.append(&branch, node).await else { return Ok(()) };
-                tries += 1;
-                if tries == APPEND_TRIES_MAX || matches!(error, StoreError::TooLarge(_)) {
-                    return Err(error);
-                }
-                tokio::time::sleep(env.jittered(super::queues::backoff(tries))).await;
+            for node in earlier.into_iter().chain([last]) {
+                append_node(&history, &env, &branch, &node).await?;
             }
+            Ok(())
         })
+    }
+}
+
+async fn append_node(history: &HistoryStore, env: &Env, branch: &Branch, node: &PendingNode) -> Result<(), StoreError> {
+    let mut tries = 0;
+    loop {
+        let PendingNode { txn_id, prev_txn_id, events } = node;
+        let new = NewNode { txn_id: *txn_id, prev_txn_id: *prev_txn_id, events };
+        let Err(error) = history.append(branch, new).await else { return Ok(()) };
+        tries += 1;
+        if tries == APPEND_TRIES_MAX || matches!(error, StoreError::TooLarge(_)) {
+            return Err(error);
+        }
+        tokio::time::sleep(env.jittered(super::queues::backoff(tries))).await;
     }
 }
 

@@ -25,6 +25,7 @@ mod task_failures;
 mod limits;
 mod history_polls;
 mod reset;
+mod large_runs;
 mod pause;
 mod search_attributes;
 mod http_api;

@@ -1,6 +1,6 @@
 //! Reset: a run that begins with a part of another one's history.
 
-use proto::temporal::api::common::v1::Priority;
+use proto::temporal::api::common::v1::{Payload, Payloads, Priority};
 use proto::temporal::api::enums::v1::{
     EventType, ResetReapplyExcludeType, ResetReapplyType, RetryState, UpdateAdmittedEventOrigin,
     WorkflowTaskFailedCause,
@@ -10,12 +10,14 @@ use proto::temporal::api::history::v1::ActivityTaskStartedEventAttributes;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use uuid::Uuid;
 use workflow::{
-    ChildStarted, EventId, Input, Reapplied, Rejection, RunId, Start, TimerTask, TransferTask, UpdateOptions,
+    ChildStarted, EventId, Input, Reapplied, Rejection, RunId, Signal, Start, TimerTask, TransferTask, UpdateOptions,
 };
 
 use crate::answers::{acceptance, response, update_request};
 use crate::others::{self, start_child};
-use crate::run::{Run, SECOND, complete_workflow, continue_as_new, plain_start, schedule_activity, start_timer};
+use crate::run::{
+    Run, SECOND, complete_workflow, continue_as_new, name, plain_start, schedule_activity, signal, start_timer,
+};
 
 /// A run whose second workflow task completed last; the first started a timer and two activities, of which one is at a
 /// worker.
@@ -315,4 +317,44 @@ fn what_is_on_its_way_to_another_workflow_still_arrives_in_order() {
     run.take_tasks();
     run.input(Input::ExternalSignaled(others::answer(5))).unwrap();
     assert_eq!(sent(&run), [6]);
+}
+
+/// Takes a signal of a MiB.
+fn take_large_signal(run: &mut Run, request_id: &str) {
+    let payload = Payload { data: vec![7; 1 << 20].into(), ..Default::default() };
+    let input = Some(Payloads { payloads: vec![payload] });
+    run.input(Input::Signal(Signal { input, ..signal(request_id) })).unwrap();
+}
+
+#[test]
+fn what_came_after_the_point_is_cut_into_nodes_that_a_store_takes() {
+    let mut base = Run::idle();
+    for n in 0..10 {
+        take_large_signal(&mut base, &format!("s{n}"));
+    }
+    let run = base.reset(4).unwrap();
+    let own: Vec<Vec<String>> = run.batches[2..].iter().map(|node| node.iter().map(name).collect()).collect();
+    let signals = |n| vec!["WorkflowExecutionSignaled".to_owned(); n];
+    assert_eq!(own.len(), 3, "{own:?}");
+    assert_eq!(own[0][0], "WorkflowTaskFailed");
+    assert_eq!(own[0][1..], signals(4));
+    assert_eq!(own[1], signals(4));
+    assert_eq!(own[2][..2], signals(2));
+    assert_eq!(own[2][2], "WorkflowTaskScheduled");
+}
+
+#[test]
+fn an_update_of_a_later_node_is_found_where_it_is() {
+    let mut base = Run::idle();
+    for n in 0..5 {
+        take_large_signal(&mut base, &format!("s{n}"));
+    }
+    base.admit("u").unwrap();
+    base.start_task();
+    base.answer(vec![acceptance("u")]).unwrap();
+    let run = base.reset(4).unwrap();
+    let admitted = run.state.find_update("u").and_then(|update| update.admitted).expect("an event brought it");
+    let node = run.batches.iter().find(|node| node[0].event_id == admitted.batch_id.0).expect("its node is there");
+    assert!(node.iter().any(|event| event.event_id == admitted.event_id.0), "the node has the event");
+    assert_ne!(admitted.batch_id, EventId(4), "the signals before it filled a node");
 }

@@ -237,13 +237,11 @@ impl Run {
     }
 
     fn keep(&mut self, changed: Transition) -> Reply {
-        let Transition { state, events, changed, tasks, new_run, notices, reply } = changed;
+        self.batches.extend(changed.nodes().map(<[HistoryEvent]>::to_vec));
+        let Transition { state, events, cuts: _, changed, tasks, new_run, notices, reply } = changed;
         let grew = notices.contains(&Notice::HistoryGrew);
         assert_eq!(grew, !events.is_empty(), "who waits for history hears that it grew");
         self.hear(notices);
-        if !events.is_empty() {
-            self.batches.push(events);
-        }
         self.state = state;
         self.tasks.extend(tasks);
         if new_run.is_some() {

@@ -12,7 +12,7 @@ use proto::everrow::record;
 use proto::temporal::api::history::v1::HistoryEvent;
 use workflow::{
     Activity, ChangedItems, Child, CurrentRun, ExecutionKey, ExecutionState, ExternalRequest, NamespaceId, RunId,
-    Timer, TransferTask, Update, VisibilityTask,
+    Timer, TransferTask, Update, VisibilityTask, Weigh,
 };
 
 use super::jobs::{JobWrite, put_jobs};
@@ -30,7 +30,7 @@ const SIGNAL_REQUESTS_MAX: usize = 256;
 const WAITED_RANGE_MIN: usize = 8;
 
 /// Keys and records of a small row take about this much besides what the user put into it.
-const ROW_OVERHEAD: usize = 256;
+pub(super) const ROW_OVERHEAD: usize = 256;
 
 /// What one batch changes. Only the lease is checked: its holder is the only writer of the partition.
 #[derive(Debug)]
@@ -195,20 +195,20 @@ impl ShardCommit {
 }
 
 impl RunWrite {
-    /// How many bytes it adds to a batch, near enough to bound one.
+    /// How many bytes it adds to a batch: at least what its rows take, so that whoever bounds it bounds the batch. Every
+    /// row counts with its whole key; so it bounds the number of rows as well.
     #[must_use]
     pub fn size_estimate(&self) -> usize {
-        let state = &self.state;
-        let mut size = 2 * ROW_OVERHEAD + state.callbacks.iter().map(|kept| kept.callback.encoded_len()).sum::<usize>();
+        Self::size_of(&self.state, &self.changed)
+    }
+
+    /// The size estimate of a write that is not made yet.
+    #[must_use]
+    pub fn size_of(state: &ExecutionState, changed: &ChangedItems) -> usize {
+        let row = ROW_OVERHEAD + state.key.workflow_id.len();
+        let mut size = row + state.state_row_size();
         if state.unrecorded.db_record_version == FIRST_VERSION {
-            size += ROW_OVERHEAD
-                + state.started.again.as_ref().map_or(0, |again| {
-                    again.input.as_ref().map_or(0, Message::encoded_len)
-                        + again.header.as_ref().map_or(0, Message::encoded_len)
-                        + again.last_completion_result.as_ref().map_or(0, Message::encoded_len)
-                        + again.memo.as_ref().map_or(0, Message::encoded_len)
-                        + again.search_attributes.as_ref().map_or(0, Message::encoded_len)
-                });
+            size += row + state.started_row_size();
         }
         let ChangedItems {
             activities,
@@ -220,23 +220,26 @@ impl RunWrite {
             updates,
             properties,
             buffered_events,
-        } = &self.changed;
+        } = changed;
         if *properties {
-            size += ROW_OVERHEAD + state.memo.encoded_len() + state.search_attributes.encoded_len();
+            size += row + state.memo.encoded_len() + state.search_attributes.encoded_len();
         }
-        let n_small = activities.len() + timers.len() + signal_request_ids.len() + buffered_events.len();
-        let n_others = children.len() + external_signals.len() + external_cancels.len() + updates.len();
-        size += ROW_OVERHEAD * (n_small + n_others);
-        for activity in activities.iter().filter_map(|(_, activity)| activity.as_ref()) {
-            let progress = &activity.unrecorded;
-            size += progress.heartbeat_details.as_ref().map_or(0, Message::encoded_len)
-                + progress.last_failure.as_ref().map_or(0, Message::encoded_len);
-        }
-        for event in buffered_events.iter().filter_map(|(_, event)| event.as_ref()) {
-            size += event.encoded_len();
-        }
+        size += items_size(row, activities)
+            + items_size(row, timers)
+            + items_size(row, children)
+            + items_size(row, external_signals)
+            + items_size(row, external_cancels)
+            + items_size(row, updates)
+            + items_size(row, signal_request_ids)
+            + items_size(row, buffered_events);
         size
     }
+}
+
+/// Rows of changed items, each with what it holds; deleted ones have a key alone.
+fn items_size<V: Weigh>(row: usize, changed: &[(i64, Option<Arc<V>>)]) -> usize {
+    let held: usize = changed.iter().filter_map(|(_, item)| item.as_ref()).map(|item| item.bytes()).sum();
+    row * changed.len() + held
 }
 
 fn put_runs(batch: &mut Batch, runs: &[RunWrite], deleted: &[ExecutionKey]) {

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use prost::Message;
 use proto::everrow::record;
 use workflow::NamespaceId;
 
 use super::ExecutionStore;
+use super::commit::ROW_OVERHEAD;
 use super::keys::{self, JobPart};
 use crate::engine::{Batch, KeyRange, Row, Slice};
 use crate::error::StoreError;
@@ -33,6 +35,15 @@ pub struct JobWrite {
     pub job: Option<Arc<record::Job>>,
     /// `None`: the job is forgotten.
     pub progress: Option<record::JobProgress>,
+}
+
+impl JobWrite {
+    /// How many bytes it adds to a batch.
+    #[must_use]
+    pub fn size_estimate(&self) -> usize {
+        let job = self.job.as_ref().map_or(0, |job| job.encoded_len());
+        2 * (ROW_OVERHEAD + self.key.job_id.len()) + job + self.progress.as_ref().map_or(0, Message::encoded_len)
+    }
 }
 
 impl ExecutionStore {

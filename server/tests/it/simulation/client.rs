@@ -164,6 +164,7 @@ pub(super) async fn history(node: &Handle, execution: WorkflowExecution) -> Vec<
             namespace_id: NAMESPACE_ID.into(),
             request: Some(request),
             shows_unwritten: false,
+            follows_next_run: true,
         };
         let page = match node.services().history.get_workflow_execution_history(request).await {
             Ok(page) => page,

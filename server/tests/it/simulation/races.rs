@@ -165,8 +165,12 @@ async fn second_run(services: &Services, first: &str) -> Option<String> {
     let execution = WorkflowExecution { workflow_id: ID.into(), run_id: first.into() };
     let request = public::GetWorkflowExecutionHistoryRequest { execution: Some(execution), ..Default::default() };
     let namespace_id = NAMESPACE_ID.into();
-    let request =
-        to_history::GetWorkflowExecutionHistoryRequest { namespace_id, request: Some(request), shows_unwritten: false };
+    let request = to_history::GetWorkflowExecutionHistoryRequest {
+        namespace_id,
+        request: Some(request),
+        shows_unwritten: false,
+        follows_next_run: true,
+    };
     let page = services.history.get_workflow_execution_history(request).await.unwrap();
     match page.history.unwrap().into_events().unwrap().last().unwrap().attributes.clone() {
         Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(end)) => Some(end.new_execution_run_id),

@@ -191,6 +191,7 @@ impl World {
             namespace_id: NAMESPACE_ID.into(),
             request: Some(request),
             shows_unwritten: false,
+            follows_next_run: true,
         };
         // An error is only a reason to look again.
         let _ = self.handle.services().history.get_workflow_execution_history(request).await;
