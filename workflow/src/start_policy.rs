@@ -14,6 +14,8 @@ pub struct CurrentRun {
     pub started_at: Timestamp,
     /// Of the start that made it: the same request gets the same run.
     pub request_id: String,
+    /// Of the starts that joined it while it was open; told once it is closed, an open run is asked itself.
+    pub joined_request_ids: Vec<String>,
     pub version: i64,
 }
 
@@ -23,6 +25,8 @@ pub enum StartDecision {
     Create,
     /// The same request once more: it gets the answer that it got.
     SameRequest(RunId),
+    /// A start that joined the run while it was open, once more: it gets that run.
+    JoinedBefore(RunId),
     /// The policy says to use what runs.
     UseExisting(RunId),
     /// Terminate the run first, in the same commit.
@@ -49,6 +53,9 @@ pub fn decide_start(current: Option<&CurrentRun>, policy: StartPolicy<'_>) -> St
     let Some(current) = current else { return StartDecision::Create };
     if current.request_id == policy.request_id {
         return StartDecision::SameRequest(current.run_id);
+    }
+    if current.joined_request_ids.iter().any(|joined| joined == policy.request_id) {
+        return StartDecision::JoinedBefore(current.run_id);
     }
     if current.status == Status::Running {
         decide_beside_running(current, policy)

@@ -239,7 +239,7 @@ pub(crate) fn shown_status(state: &ExecutionState) -> WorkflowExecutionStatus {
     }
 }
 
-pub(crate) fn public_status(status: Status) -> WorkflowExecutionStatus {
+fn public_status(status: Status) -> WorkflowExecutionStatus {
     match status {
         Status::Running => WorkflowExecutionStatus::Running,
         Status::Completed => WorkflowExecutionStatus::Completed,

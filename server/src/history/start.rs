@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proto::temporal::api::common::v1::{Payload, Payloads};
-use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
+use proto::temporal::api::enums::v1::{WorkflowExecutionStatus, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use proto::temporal::api::update::v1::Request;
 use proto::temporal::api::workflow::v1::OnConflictOptions;
 use workflow::{
@@ -47,7 +47,8 @@ pub(crate) enum Joined {
 pub(crate) struct StartedRun {
     pub(crate) run_id: RunId,
     pub(crate) first_run_id: RunId,
-    pub(crate) status: Status,
+    /// As clients are shown it: that of a paused run tells so.
+    pub(crate) status: WorkflowExecutionStatus,
     pub(crate) is_new: bool,
     pub(crate) joined_by: Joined,
     /// For the update that the run was started with.
@@ -101,6 +102,10 @@ impl Shard {
     ) -> Result<StartedRun, ServiceError> {
         for _ in 0..TRIES_MAX {
             let current = self.current_run(current_slot, request.namespace_id, &request.workflow_id).await?;
+            let open = current.as_ref().filter(|current| current.status == Status::Running);
+            if let Some(run) = self.joined_before(request, open.map(|open| open.run_id)).await? {
+                return Ok(run);
+            }
             let created = match decide_start(current.as_ref(), request.policy()) {
                 StartDecision::Create => self.create(request, None).await?,
                 StartDecision::TerminateAndCreate(run_id) => self.create(request, Some(run_id)).await?,
@@ -109,13 +114,15 @@ impl Shard {
                     let task = self.eager_task(&request.key(run_id), &request.start).await?;
                     return Ok(StartedRun { is_new: true, joined_by: Joined::Nothing, task, ..run });
                 }
+                // A signal-with-start does not look at who joined a run that is over, as in the reference: its signal must arrive.
+                StartDecision::JoinedBefore(_) if request.start.signal.is_some() => self.create(request, None).await?,
+                StartDecision::JoinedBefore(run_id) => {
+                    let run = self.existing(request, run_id).await?;
+                    return Ok(StartedRun { joined_by: Joined::Request, ..run });
+                }
                 StartDecision::UseExisting(run_id) => self.use_existing(request, run_id).await?,
                 StartDecision::AlreadyStarted { message, run_id, start_request_id } => {
                     let existing = self.existing(request, run_id).await?;
-                    // It joined the run before, and comes once more.
-                    if existing.joined_by == Joined::Request {
-                        return Ok(existing);
-                    }
                     let (run_id, first_run_id) = (run_id.to_string(), existing.first_run_id.to_string());
                     return Err(ServiceError::AlreadyStarted { message, start_request_id, run_id, first_run_id });
                 }
@@ -125,6 +132,23 @@ impl Shard {
             }
         }
         Err(ServiceError::Unavailable("the workflow's runs close faster than they can be replaced".into()))
+    }
+
+    /// The open run, if a start with this request id joined it.
+    async fn joined_before(
+        &self,
+        request: &StartRequest,
+        open: Option<RunId>,
+    ) -> Result<Option<StartedRun>, ServiceError> {
+        let Some(run_id) = open.filter(|_| request.start.signal.is_none()) else { return Ok(None) };
+        let key = request.key(run_id);
+        let slot = self.slots.run(&key);
+        let state = self.load(&key, &mut *slot.execution.lock().await).await?;
+        if !workflow::is_known(&state, &request.start.request_id) {
+            return Ok(None);
+        }
+        let run = self.existing(request, run_id).await?;
+        Ok(Some(StartedRun { joined_by: Joined::Request, ..run }))
     }
 
     /// The newest run of a workflow id.
@@ -221,13 +245,18 @@ impl Shard {
         self.committer.durable(submitted).await.map_err(TransactError::from)?;
         let run_id = key.run_id;
         let joined_by = Joined::Nothing;
-        let status = Status::Running;
+        let status = WorkflowExecutionStatus::Running;
         Ok(Some(StartedRun { run_id, first_run_id: run_id, status, is_new: true, joined_by, waiter, task }))
     }
 
     /// Uses the run that is open, which keeps what the start brings along. `None`: it closed in between.
     async fn use_existing(&self, request: &StartRequest, run_id: RunId) -> Result<Option<StartedRun>, ServiceError> {
-        let Some(options) = &request.on_conflict else { return self.existing(request, run_id).await.map(Some) };
+        // As in the reference, whoever joins an open run hears that it runs, even if it is paused.
+        let status = WorkflowExecutionStatus::Running;
+        let Some(options) = &request.on_conflict else {
+            let existing = self.existing(request, run_id).await?;
+            return Ok(Some(StartedRun { status, ..existing }));
+        };
         let start = &request.start;
         let input = Join {
             request_id: if options.attach_request_id { start.request_id.clone() } else { String::new() },
@@ -241,7 +270,7 @@ impl Shard {
         }
         let existing = self.existing(request, run_id).await?;
         let joined_by = if options.attach_request_id { Joined::Request } else { Joined::Nothing };
-        Ok(Some(StartedRun { joined_by, ..existing }))
+        Ok(Some(StartedRun { joined_by, status, ..existing }))
     }
 
     /// A run that is there already. Waits for the commit that made it what it is.
@@ -252,9 +281,7 @@ impl Shard {
         self.slots.touch(&slot, &state);
         self.committer.confirmed().await.map_err(TransactError::from)?;
         let first_run_id = state.started.first_run_id;
-        let is_known = workflow::is_known(&state, &request.start.request_id);
-        let joined_by = if is_known { Joined::Request } else { Joined::Nothing };
-        let status = state.status;
+        let (joined_by, status) = (Joined::Nothing, shown_status(&state));
         Ok(StartedRun { run_id, first_run_id, status, is_new: false, joined_by, waiter: None, task: None })
     }
 }

@@ -8,7 +8,6 @@ use proto::temporal::api::enums::v1::EventType;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{EventId, ExecutionKey, NamespaceId, Parent, Signal, Start};
 
-use super::describe::public_status;
 use super::links::LinkedRun;
 use super::service::{Service, namespace_id, span};
 use super::start::{Joined, StartRequest, StartedRun};
@@ -85,7 +84,7 @@ pub(super) fn start_response(
         run_id: run.run_id.to_string(),
         first_execution_run_id: run.first_run_id.to_string(),
         started: run.is_new,
-        status: public_status(run.status).into(),
+        status: run.status.into(),
         link: Some(link),
         ..Default::default()
     }
@@ -95,7 +94,7 @@ pub(super) fn start_response(
 pub(super) fn joined_response(run: &StartedRun, link: Option<Link>) -> public::StartWorkflowExecutionResponse {
     public::StartWorkflowExecutionResponse {
         run_id: run.run_id.to_string(),
-        status: public_status(run.status).into(),
+        status: run.status.into(),
         link,
         ..Default::default()
     }

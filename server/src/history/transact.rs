@@ -352,7 +352,9 @@ pub(super) fn unknown_to_others(slot: &Slot) -> tokio::sync::MutexGuard<'_, Exec
 }
 
 pub(super) fn current_run(state: &ExecutionState) -> CurrentRun {
+    let joined = state.known_requests.iter().filter(|_| !state.is_running());
     CurrentRun {
+        joined_request_ids: joined.map(|known| known.request_id.clone()).collect(),
         run_id: state.key.run_id,
         status: state.status,
         started_at: state.started.began_at(),

@@ -10,6 +10,7 @@ use proto::temporal::api::workflowservice::v1::execute_multi_operation_response:
 use proto::temporal::api::workflowservice::v1::execute_multi_operation_response::response::Response as OneResponse;
 use workflow::{AdmitUpdate, CurrentRun, Rejection};
 
+use super::describe::shown_status;
 use super::links::LinkedRun;
 use super::service::{FOLLOWED_RUNS_MAX, Service, namespace_id};
 use super::shard::Shard;
@@ -128,19 +129,20 @@ impl Shard {
         Err(ServiceError::Unavailable("the workflow's runs close faster than they can be updated".into()))
     }
 
-    /// The newest run takes the update if it has it already; or, while it is open, if this very request started it or the
-    /// caller does not mind which run it is.
+    /// The newest run takes the update if it has completed it; or, while it is open, if it has the update, this very request
+    /// started it or the caller does not mind which run it is. A closed run that only accepted the update never completes it.
     async fn joins(&self, request: &StartRequest, current: &CurrentRun) -> Result<bool, ServiceError> {
         let update = request.update.as_deref().and_then(|update| update.meta.as_ref());
         let update_id = update.map_or("", |meta| meta.update_id.as_str());
         let key = request.key(current.run_id);
-        let is_known = match self.find_update(&key, update_id).await? {
-            Some(Waiter { found: Found::Recorded(_) | Found::Pending(_), .. }) => true,
-            None => false,
-        };
         let may_join =
             current.request_id == request.start.request_id || request.conflict == WorkflowIdConflictPolicy::UseExisting;
-        Ok(is_known || (may_join && self.read(&key).await?.is_running()))
+        let joins_if_open = match self.find_update(&key, update_id).await? {
+            Some(Waiter { found: Found::Recorded(_), .. }) => return Ok(true),
+            Some(Waiter { found: Found::Pending(_), .. }) => true,
+            None => may_join,
+        };
+        Ok(joins_if_open && self.read(&key).await?.is_running())
     }
 
     async fn join(&self, request: &StartRequest, current: &CurrentRun) -> Result<StartedRun, TransactError> {
@@ -152,7 +154,7 @@ impl Shard {
         Ok(StartedRun {
             run_id: key.run_id,
             first_run_id: state.started.first_run_id,
-            status: state.status,
+            status: shown_status(&state),
             is_new: false,
             joined_by: Joined::Nothing,
             waiter: Some(waiter),

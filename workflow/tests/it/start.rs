@@ -149,7 +149,7 @@ fn a_child_waits_for_its_parent() {
 
 #[test]
 fn policies_decide_whether_a_run_may_start_beside_another() {
-    use StartDecision::{AlreadyStarted, Create, SameRequest, TerminateAndCreate, UseExisting};
+    use StartDecision::{AlreadyStarted, Create, JoinedBefore, SameRequest, TerminateAndCreate, UseExisting};
     use WorkflowIdConflictPolicy as Conflict;
     use WorkflowIdReusePolicy as Reuse;
     let run_id = RunId(Uuid::from_u128(5));
@@ -184,11 +184,14 @@ fn policies_decide_whether_a_run_may_start_beside_another() {
         (Status::TimedOut, Reuse::RejectDuplicate, Conflict::Fail, refused(&finished)),
     ];
     for (status, reuse, conflict, expected) in cases {
-        let current = CurrentRun { run_id, status, started_at: long_ago, request_id: "first".to_owned(), version: 7 };
+        let (request_id, joined_request_ids) = ("first".to_owned(), vec!["joined".to_owned()]);
+        let current = CurrentRun { run_id, status, started_at: long_ago, request_id, joined_request_ids, version: 7 };
         let policy = StartPolicy { workflow_id: "w", request_id: "second", reuse, conflict };
         assert_eq!(decide_start(Some(&current), policy), expected, "{status:?} {reuse:?} {conflict:?}");
         let same = StartPolicy { request_id: "first", ..policy };
         assert_eq!(decide_start(Some(&current), same), SameRequest(run_id));
+        let joined = StartPolicy { request_id: "joined", ..policy };
+        assert_eq!(decide_start(Some(&current), joined), JoinedBefore(run_id), "{status:?} {reuse:?} {conflict:?}");
         assert_eq!(decide_start(None, policy), Create);
     }
 }

@@ -240,12 +240,13 @@ fn check_counts(stored: record::ItemCounts, parts: &Parts) -> Decoded<()> {
 }
 
 pub(crate) fn encode_current(current: &CurrentRun) -> record::CurrentRun {
-    let CurrentRun { run_id, status, started_at, request_id, version: _ } = current;
+    let CurrentRun { run_id, status, started_at, request_id, joined_request_ids, version: _ } = current;
     record::CurrentRun {
         run_id: uuid_bytes(run_id.0),
         status: encode_status(*status).into(),
         started_at: started_at.0,
         request_id: request_id.clone(),
+        joined_request_ids: joined_request_ids.clone(),
     }
 }
 
@@ -255,6 +256,7 @@ pub(crate) fn decode_current(version: i64, current: record::CurrentRun) -> Decod
         status: decode_status(current.status)?,
         started_at: Timestamp(current.started_at),
         request_id: current.request_id,
+        joined_request_ids: current.joined_request_ids,
         version,
     })
 }

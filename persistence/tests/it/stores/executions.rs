@@ -302,6 +302,7 @@ async fn the_current_run_is_the_one_written_last() {
             status: sampler.status(),
             started_at: sampler.moment(),
             request_id: sampler.text(),
+            joined_request_ids: vec![sampler.text()],
             version,
         });
         let (first, second, third) = (runs.next().unwrap(), runs.next().unwrap(), runs.next().unwrap());

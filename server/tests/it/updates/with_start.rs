@@ -191,3 +191,24 @@ async fn each_operation_is_checked() {
     }
     given.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_that_a_closed_run_only_accepted_starts_another_run() {
+    let given = a_node().await;
+    let scene = Scene::idle(&given, "unfinished-before").await;
+    let update = scene.update("u", Stage::Accepted);
+    let task = scene.poll().await;
+    let first = task.workflow_execution.clone().unwrap().run_id;
+    scene.complete(&task, vec![acceptance("u")], Vec::new()).await.unwrap();
+    assert_eq!(update.await.unwrap().unwrap().stage(), Stage::Accepted);
+    scene.terminate().await;
+    let both = scene.update_with_start("u", WorkflowIdConflictPolicy::Fail);
+    let task = scene.poll().await;
+    assert_eq!(updates_of(&task), ["u"]);
+    scene.complete(&task, vec![acceptance("u"), response("u")], Vec::new()).await.unwrap();
+    let (start, update) = both.await.unwrap().unwrap();
+    assert!(start.started);
+    assert_ne!(start.run_id, first);
+    assert_eq!((update.stage(), update.outcome), (Stage::Completed, success()));
+    given.stop().await;
+}
