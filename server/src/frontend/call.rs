@@ -19,9 +19,20 @@ pub(crate) struct Call<T> {
     pub(crate) client: Client,
 }
 
+/// What a client says in the header `supported-features` if it knows that a run which completed, failed or timed out may name
+/// the run that follows it. sdk-java, for one, does not say it.
+const FOLLOWS_NEXT_RUN: &str = "follows-next-run-id";
+
 /// Who calls, as far as it makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Client {
+pub(crate) struct Client {
+    pub(crate) kind: ClientKind,
+    /// It goes on to the run that a close event names (`FOLLOWS_NEXT_RUN`).
+    pub(crate) follows_next_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientKind {
     /// The command line or the web page: a person looks at the answer.
     Viewer,
     /// A program: an SDK, or whatever else.
@@ -48,12 +59,18 @@ impl<T> From<tonic::Request<T>> for Call<T> {
     }
 }
 
+fn supports(metadata: &MetadataMap, feature: &str) -> bool {
+    let named = metadata.get("supported-features").and_then(|value| value.to_str().ok());
+    named.is_some_and(|named| named.split(',').any(|named| named == feature))
+}
+
 impl Client {
     fn of(metadata: &MetadataMap) -> Self {
-        match metadata.get("client-name").map(AsRef::as_ref) {
-            Some(b"temporal-cli" | b"temporal-ui") => Self::Viewer,
-            Some(_) | None => Self::Program,
-        }
+        let kind = match metadata.get("client-name").map(AsRef::as_ref) {
+            Some(b"temporal-cli" | b"temporal-ui") => ClientKind::Viewer,
+            Some(_) | None => ClientKind::Program,
+        };
+        Self { kind, follows_next_run: supports(metadata, FOLLOWS_NEXT_RUN) }
     }
 }
 

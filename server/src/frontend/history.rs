@@ -8,7 +8,7 @@ use proto::temporal::api::enums::v1::HistoryEventFilterType;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
-use super::call::{Call, Client, Deadline, patiently};
+use super::call::{Call, ClientKind, Deadline, patiently};
 use super::long_calls::LongCall;
 use super::validate;
 use crate::errors::ServiceError;
@@ -34,7 +34,8 @@ pub(super) async fn get(
         namespace_id: namespace.id.to_string(),
         request: Some(checked),
         // People would be told of events that may never be.
-        shows_unwritten: call.client == Client::Program,
+        shows_unwritten: call.client.kind == ClientKind::Program,
+        follows_next_run: call.client.follows_next_run,
     };
     let read = patiently(&frontend.env, call.deadline, || async {
         frontend.peers.history()?.get_workflow_execution_history(ask.clone()).await

@@ -33,6 +33,7 @@ mod field_mask;
 mod children;
 mod search_attributes;
 mod reading;
+mod follow;
 mod describe;
 mod listing;
 mod tally;

@@ -14,6 +14,7 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{Closed, EventId, ExecutionKey, ExecutionState};
 
+use super::follow::as_continued_as_new;
 use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
@@ -32,6 +33,15 @@ const PAGE_NODES: usize = 128;
 pub(crate) struct HistoryPage {
     batches: Vec<EncodedEvents>,
     next: Option<EventId>,
+}
+
+/// What a client that reads history knows, and is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader {
+    /// Also the events of a pending workflow task that are not written yet.
+    pub(crate) shows_unwritten: bool,
+    /// It goes on to the run that a close event names; see `follow`.
+    pub(crate) follows_next_run: bool,
 }
 
 impl Shard {
@@ -130,7 +140,7 @@ impl Shard {
         key: ExecutionKey,
         token: Option<HistoryPageToken>,
         request: &public::GetWorkflowExecutionHistoryRequest,
-        shows_unwritten: bool,
+        reader: Reader,
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
         let is_close_event_only = request.history_event_filter_type() == HistoryEventFilterType::CloseEvent;
         let mut listing = match token {
@@ -148,7 +158,12 @@ impl Shard {
             listing.is_running = state.is_running();
         }
         if is_close_event_only {
-            return self.close_event(&state, listing, request.wait_new_event).await;
+            let Some(last) = last_event(&state, request.wait_new_event) else {
+                let rest = Listing { next: listing.end, ..listing };
+                let token = if request.wait_new_event { rest.token(&key) } else { Bytes::new() };
+                return Ok(self.history_response(History::default(), token));
+            };
+            return self.close_event(&state, last, reader).await;
         }
         let events_max = page_size(request.maximum_page_size);
         let page = self.history(&state, (listing.next, listing.end.min(state.next_event_id)), events_max).await?;
@@ -156,7 +171,7 @@ impl Shard {
         let goes_on = page.next.is_some() || (request.wait_new_event && listing.is_running);
         let mut transient = Vec::new();
         if page.next.is_none() {
-            if listing.transient.is_empty() && shows_unwritten && !page.batches.is_empty() {
+            if listing.transient.is_empty() && reader.shows_unwritten && !page.batches.is_empty() {
                 listing.transient = unwritten(&state, listing.end);
             }
             transient = std::mem::take(&mut listing.transient);
@@ -168,15 +183,17 @@ impl Shard {
     async fn close_event(
         &self,
         state: &ExecutionState,
-        listing: Listing,
-        waits: bool,
+        event_id: EventId,
+        reader: Reader,
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
-        let Some(closed) = &state.closed else {
-            let token = if waits { Listing { next: listing.end, ..listing }.token(&state.key) } else { Bytes::new() };
-            return Ok(self.history_response(History::default(), token));
-        };
-        let page = self.history(state, (closed.event_id, closed.event_id.next()), 1).await?;
-        Ok(self.history_response(page.followed_by(Vec::new()), Bytes::new()))
+        let page = self.history(state, (event_id, event_id.next()), 1).await?;
+        let mut shown = None;
+        // As in the reference, events that go out as bytes are not looked into.
+        if !reader.follows_next_run && !self.config.raw_history {
+            shown = decode_first(&state.key, &page.batches)?.as_ref().and_then(as_continued_as_new);
+        }
+        let history = shown.map_or_else(|| page.followed_by(Vec::new()), |shown| History::from(vec![shown]));
+        Ok(self.history_response(history, Bytes::new()))
     }
 
     /// Events as the namespace's clients are to get them: each by itself, or all as bytes that nobody on the way looks at.
@@ -252,6 +269,13 @@ impl Shard {
         let listing = Listing { next, end: to, is_running: true, transient };
         Ok((page.followed_by(Vec::new()), listing.token(&state.key)))
     }
+}
+
+/// The event that answers a question for how a run ended. A run that is paused answers with its last event, unless the caller
+/// waits for the end.
+fn last_event(state: &ExecutionState, waits: bool) -> Option<EventId> {
+    let is_paused = !waits && state.paused().is_some();
+    state.closed.as_ref().map(|closed| closed.event_id).or(is_paused.then(|| state.last_event_id()))
 }
 
 /// A listing of history that goes on over several calls.

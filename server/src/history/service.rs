@@ -23,6 +23,7 @@ use super::links::LinkedRun;
 use super::options::change_after_reset;
 use super::ownership::Ownership;
 use super::queries::Query;
+use super::reading::Reader;
 use super::reset::ResetRequest;
 use super::shard::{Shard, ShardParts};
 use super::token::{self, ParsedToken};
@@ -215,12 +216,14 @@ impl Service {
         &self,
         request: request::GetWorkflowExecutionHistoryRequest,
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
-        let (namespace_id, shows_unwritten) = (namespace_id(&request.namespace_id)?, request.shows_unwritten);
+        let namespace_id = namespace_id(&request.namespace_id)?;
+        let (shows_unwritten, follows_next_run) = (request.shows_unwritten, request.follows_next_run);
+        let reader = Reader { shows_unwritten, follows_next_run };
         let request = request.request.unwrap_or_default();
         let target = Target::new(namespace_id, request.execution.clone())?;
         let (target, token) = target.resume(&request.next_page_token)?;
         let (shard, key) = self.find(&target).await?;
-        shard.get_history(key, token, &request, shows_unwritten).await
+        shard.get_history(key, token, &request, reader).await
     }
 
     pub async fn get_workflow_execution_history_reverse(

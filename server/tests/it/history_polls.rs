@@ -8,7 +8,7 @@ use prost::Message;
 use proto::history::History;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
 use proto::temporal::api::command::v1::{Command, ContinueAsNewWorkflowExecutionCommandAttributes};
-use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::common::v1::{RetryPolicy, WorkflowExecution};
 use proto::temporal::api::enums::v1::{CommandType, EncodingType, EventType, HistoryEventFilterType};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
@@ -18,7 +18,7 @@ use server::node::Node;
 use tonic::{Code, Status};
 
 use crate::by_hand::ByHand;
-use crate::commands::finish;
+use crate::commands::{fail, finish};
 use crate::given::{Given, NAMESPACE, a_node, a_node_in, config, connect, refused, register};
 
 /// Events of a page unless fewer are asked for, and at most.
@@ -306,5 +306,47 @@ async fn a_page_token_that_was_tampered_with_is_never_our_mistake() {
         let Err(status) = run.client().get_workflow_execution_history_reverse(cut).await else { continue };
         assert!(matches!(status.code(), Code::InvalidArgument | Code::NotFound), "cut at {at}: {status:?}");
     }
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[expect(deprecated, reason = "clients that do not follow runs know the older fields")]
+async fn a_client_that_does_not_follow_runs_is_shown_a_retry_as_continued_as_new() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "retried");
+    let start = public::StartWorkflowExecutionRequest {
+        retry_policy: Some(RetryPolicy { maximum_attempts: 2, ..Default::default() }),
+        ..run.start_request()
+    };
+    let first = run.client().start_workflow_execution(start).await.expect("a start").into_inner().run_id;
+    let execution = Some(WorkflowExecution { run_id: first, ..run.execution() });
+    let of_first =
+        || public::GetWorkflowExecutionHistoryRequest { execution: execution.clone(), ..closing(&run, Bytes::new()) };
+    let waiting = tokio::spawn({
+        let (run, request) = (run.clone(), of_first());
+        async move { get(&run, request).await.unwrap() }
+    });
+    run.work(vec![fail("boom")]).await;
+    let shown = waiting.await.unwrap().events.remove(0);
+    let Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(next)) = &shown.attributes else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(next.failure.as_ref().expect("why").message, "boom");
+
+    let of = |features: &'static str, request| {
+        let mut request = tonic::Request::new(request);
+        request.metadata_mut().insert("supported-features", features.parse().unwrap());
+        request
+    };
+    for (features, is_shown) in [("follows-next-run-id", true), ("a,follows-next-run-id,b", true), ("follows", false)] {
+        let page = run.client().get_workflow_execution_history(of(features, of_first())).await.unwrap().into_inner();
+        let event = page.history.unwrap_or_default().events.remove(0);
+        assert_eq!(event.event_type() == EventType::WorkflowExecutionFailed, is_shown, "{features}");
+        assert_eq!((event.event_id, event.event_time), (shown.event_id, shown.event_time));
+    }
+    // A listing of all events shows what was recorded, to everybody.
+    let all = public::GetWorkflowExecutionHistoryRequest { execution, ..ask(&run, Bytes::new()) };
+    let all = get(&run, all).await.unwrap();
+    assert_eq!(all.events.last().unwrap().event_type(), EventType::WorkflowExecutionFailed);
     given.stop().await;
 }

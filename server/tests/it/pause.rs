@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::temporal::api::common::v1::{WorkflowExecution, WorkflowType};
-use proto::temporal::api::enums::v1::{EventType, WorkflowExecutionStatus};
+use proto::temporal::api::enums::v1::{EventType, HistoryEventFilterType, WorkflowExecutionStatus};
 use proto::temporal::api::query::v1::WorkflowQuery;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -144,5 +144,64 @@ async fn a_paused_run_is_found_by_its_pause_and_by_the_reason() {
         until_listed(&given, query, &[]).await;
     }
     until_listed(&given, "TemporalPauseInfo IS NULL AND ExecutionStatus = 'Running'", &[ID]).await;
+    given.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_answers_as_one_that_does_not_run() {
+    let given = a_node().await;
+    let start = public::StartWorkflowExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_id: ID.into(),
+        workflow_type: Some(WorkflowType { name: "paused".into() }),
+        task_queue: queue(),
+        request_id: "start".into(),
+        ..Default::default()
+    };
+    let begin = async |request| given.client().start_workflow_execution(request).await.expect("a start").into_inner();
+    let first = begin(start.clone()).await;
+    assert_eq!(first.status(), WorkflowExecutionStatus::Running);
+    let closing = public::GetWorkflowExecutionHistoryRequest {
+        namespace: NAMESPACE.into(),
+        execution: execution(),
+        history_event_filter_type: HistoryEventFilterType::CloseEvent.into(),
+        ..Default::default()
+    };
+    let ends = async |request| {
+        let page = given.client().get_workflow_execution_history(request).await.expect("a page").into_inner();
+        let events = page.history.unwrap_or_default().events;
+        (events.iter().map(|event| event.event_type()).collect::<Vec<_>>(), page.next_page_token)
+    };
+    assert_eq!(ends(closing.clone()).await, (Vec::new(), bytes::Bytes::new()));
+    given.client().pause_workflow_execution(pause("p-1")).await.expect("an open run is paused");
+
+    let again = begin(start.clone()).await;
+    assert_eq!((again.run_id.clone(), again.status()), (first.run_id, WorkflowExecutionStatus::Paused));
+    let (last, token) = ends(closing.clone()).await;
+    assert_eq!((last, token), (vec![EventType::WorkflowExecutionPaused], bytes::Bytes::new()));
+    // Whoever waits for the end goes on waiting: a pause is none.
+    let waiting = public::GetWorkflowExecutionHistoryRequest { wait_new_event: true, ..closing };
+    let mut waiter = given.client();
+    let waiting = waiter.get_workflow_execution_history(within(Duration::from_secs(60), waiting));
+    let terminate = public::TerminateWorkflowExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_execution: execution(),
+        ..Default::default()
+    };
+    let mut client = given.client();
+    let (page, terminated) = tokio::join!(waiting, client.terminate_workflow_execution(terminate));
+    terminated.expect("a paused run is terminated");
+    let events = page.expect("a page").into_inner().history.unwrap_or_default().events;
+    assert_eq!(events[0].event_type(), EventType::WorkflowExecutionTerminated);
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_namespace_says_that_runs_can_be_paused() {
+    let given = a_node().await;
+    let request = public::DescribeNamespaceRequest { namespace: NAMESPACE.into(), ..Default::default() };
+    let described = given.client().describe_namespace(request).await.expect("a namespace").into_inner();
+    let capabilities = described.namespace_info.and_then(|info| info.capabilities).expect("capabilities");
+    assert!(capabilities.workflow_pause);
     given.stop().await;
 }

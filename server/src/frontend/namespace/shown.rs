@@ -46,6 +46,7 @@ fn info(namespace: &Namespace) -> NamespaceInfo {
         sync_update: true,
         async_update: true,
         worker_poll_complete_on_shutdown: true,
+        workflow_pause: true,
         ..Capabilities::default()
     };
     let limits = Limits {

@@ -132,7 +132,9 @@ impl Asked<'_> {
             ..Default::default()
         };
         let (namespace_id, request) = (self.namespace_id(), Some(request));
-        let ask = request::GetWorkflowExecutionHistoryRequest { namespace_id, request, shows_unwritten: false };
+        let (shows_unwritten, follows_next_run) = (false, true);
+        let ask =
+            request::GetWorkflowExecutionHistoryRequest { namespace_id, request, shows_unwritten, follows_next_run };
         let page = self.history.get_workflow_execution_history(ask).await?;
         let mut history = page.history.unwrap_or_default();
         history.encoded.extend(page.raw_history.into_iter().map(|blob| blob.data));
