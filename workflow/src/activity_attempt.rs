@@ -409,7 +409,7 @@ fn described(draft: &Draft, activity: &Activity, started_at: Timestamp) -> Activ
             workflow_id: state.key.workflow_id.to_string(),
             run_id: state.key.run_id.to_string(),
         },
-        priority: merged(state.priority.as_ref(), activity.priority.as_ref()),
+        priority: merged(state.current_priority(), activity.priority.as_ref()),
     }
 }
 

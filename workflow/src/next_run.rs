@@ -213,7 +213,7 @@ fn follower(draft: &Draft) -> Start {
         last_completion_result: None,
         user_metadata: None,
         links: started.links.clone(),
-        priority: draft.state.priority.clone(),
+        priority: draft.state.current_priority().cloned(),
         callbacks: Vec::new(),
         parent: started.parent.clone(),
         schedule_id: draft.state.unrecorded.schedule_id.clone(),

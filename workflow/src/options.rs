@@ -95,10 +95,27 @@ fn check_callbacks(draft: &Draft, n_more: usize) -> Result<(), Rejection> {
     )))
 }
 
+impl ExecutionState {
+    /// The run's priority, also if the event that gave it still waits for a workflow task in flight to end.
+    #[must_use]
+    pub fn current_priority(&self) -> Option<&Priority> {
+        newest_priority(self, self.unrecorded.buffered_events.iter().map(|(_, event)| event))
+    }
+}
+
+fn newest_priority<'a>(
+    state: &'a ExecutionState,
+    waiting: impl Iterator<Item = &'a HistoryEvent>,
+) -> Option<&'a Priority> {
+    let newest = waiting.filter_map(updated).filter_map(|update| update.priority.as_ref()).last();
+    newest.or(state.priority.as_ref())
+}
+
 /// An operator gives the run another priority. What is on its way to a worker keeps the one that it has.
 pub(crate) fn update(draft: &mut Draft, input: UpdateOptions) -> Outcome {
-    let priority = merged(draft.state.priority.clone(), &input);
-    if priority == draft.state.priority {
+    let present = newest_priority(&draft.state, draft.waiting()).cloned();
+    let priority = merged(present.clone(), &input);
+    if priority == present {
         return Outcome::Unchanged(Reply::Priority(priority));
     }
     draft.record(Attributes::WorkflowExecutionOptionsUpdatedEventAttributes(

@@ -115,7 +115,7 @@ pub struct ResetPoint {
 /// Begins a run with the part of another one's history that was replayed into this state.
 ///
 /// # Errors
-/// If that part does not end with a workflow task that is scheduled or started.
+/// If that part does not end with a workflow task that is scheduled or started, or failed and is tried again.
 pub fn reset(replayed: &ExecutionState, reset: Reset, facts: &Facts) -> Result<Box<Transition>, Rejection> {
     assert!(replayed.is_running(), "a run is reset to a point before its end");
     let mut draft = Draft::from_part(replayed, facts);
@@ -145,6 +145,12 @@ pub(crate) fn leave_to(draft: &mut Draft, run_id: RunId) -> Outcome {
 /// Ends the workflow task that the new run begins with, and says in the same event where the run comes from.
 fn fail_workflow_task(draft: &mut Draft, reset: &Reset) -> Result<(), Rejection> {
     let fork_event_version = draft.state.last_version();
+    // After a workflow task that failed, or timed out at its worker, another attempt is always pending. It left no event, so
+    // the new run records it as a first attempt.
+    if draft.state.workflow_task == WorkflowTask::None && draft.state.workflow_task_attempt > 1 {
+        draft.state.workflow_task_attempt = 1;
+        workflow_task::schedule(draft, draft.now());
+    }
     let Some(scheduled) = draft.state.workflow_task.scheduled() else {
         return Err(Rejection::InvalidArgument(format!(
             "Can only reset workflow to event ID in range [WorkflowTaskScheduled +1, WorkflowTaskStarted + 1]: {}",

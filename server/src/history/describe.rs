@@ -8,8 +8,8 @@ use proto::temporal::api::common::v1::{ActivityType, RetryPolicy, WorkflowExecut
 use proto::temporal::api::enums::v1::{
     CallbackState, EventType, PendingActivityState, PendingWorkflowTaskState, TaskQueueKind, WorkflowExecutionStatus,
 };
+use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
-use proto::temporal::api::sdk::v1::UserMetadata;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflow::v1::pending_activity_info::PauseInfo;
 use proto::temporal::api::workflow::v1::pending_activity_info::pause_info::{Manual, PausedBy};
@@ -27,21 +27,25 @@ use workflow::{
 /// When a run expires that has no timeout, in the words of the reference: the first moment of the year one.
 const NEVER: prost_types::Timestamp = prost_types::Timestamp { seconds: -62_135_596_800, nanos: 0 };
 
+/// `first` is the run's first event.
 pub(crate) fn describe(
     state: &ExecutionState,
-    user_metadata: Option<UserMetadata>,
+    first: HistoryEvent,
     now: Timestamp,
 ) -> DescribeWorkflowExecutionResponse {
     let started = &state.started;
-    // A parent's command says that there is none; a client leaves it out.
-    let unlimited = started.parent.as_ref().map(|_| Duration::ZERO);
+    // A command says that a run has no timeout, a client leaves it out; only the event tells which.
+    let run_timeout = match &first.attributes {
+        Some(Attributes::WorkflowExecutionStartedEventAttributes(start)) => start.workflow_run_timeout,
+        _ => None,
+    };
     DescribeWorkflowExecutionResponse {
         execution_config: Some(WorkflowExecutionConfig {
             task_queue: Some(normal_queue(&started.task_queue)),
             workflow_execution_timeout: started.execution_timeout.map(proto_duration),
-            workflow_run_timeout: started.run_timeout.or(unlimited).map(proto_duration),
+            workflow_run_timeout: run_timeout,
             default_workflow_task_timeout: Some(proto_duration(started.task_timeout)),
-            user_metadata,
+            user_metadata: first.user_metadata,
         }),
         workflow_execution_info: Some(execution_info(state)),
         pending_activities: state.pending_activities().map(|activity| pending_activity(activity, now)).collect(),
@@ -51,8 +55,8 @@ pub(crate) fn describe(
             execution_expiration_time: started.execution_expires_at.map(Into::into),
             run_expiration_time: Some(started.run_expires_at.map_or(NEVER, Into::into)),
             original_start_time: Some(started.started_at.into()),
-            // Asked for, though its event may still wait for a workflow task to end.
-            cancel_requested: state.unrecorded.cancel_request_id.is_some(),
+            // By an event, which after a reset is all that is known of it; or by one that waits for a workflow task to end.
+            cancel_requested: state.cancel_requested.is_some() || state.unrecorded.cancel_request_id.is_some(),
             request_id_infos: request_ids(state),
             pause_info: state.paused().map(pause_info),
             last_reset_time: started.reset_at.map(Into::into),
@@ -125,7 +129,7 @@ fn execution_info(state: &ExecutionState) -> WorkflowExecutionInfo {
         history_size_bytes: state.history_size,
         root_execution: Some(root),
         first_run_id: started.first_run_id.to_string(),
-        priority: state.priority.clone(),
+        priority: state.current_priority().cloned(),
         auto_reset_points: Some(ResetPoints { points: state.reset_points.iter().map(Into::into).collect() }),
         execution: Some(execution),
         ..Default::default()

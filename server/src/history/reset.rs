@@ -253,26 +253,39 @@ fn decide(
     if let Some(ended) = ended_base.as_ref().or(ended_current.as_ref().filter(|_| later.leads_to_current)) {
         events.extend(ended.events.iter().filter(|event| request.reapplied.includes(event)).cloned());
     }
-    let new_run = match new_run(base, prefix, events, request, facts) {
-        Err(ServiceError::InvalidArgument(_)) if later.cuts_batch => return Err(inside_batch(base, request.point)),
-        new_run => new_run?,
-    };
+    let replayed = replay(base, prefix, request.point, facts)?;
+    // A cut inside a batch is let through only where a workflow task is pending: after another attempt at one, which is
+    // recorded with its completion.
+    if later.cuts_batch && replayed.workflow_task.scheduled().is_none() {
+        return Err(inside_batch(base, request.point));
+    }
+    let new_run = new_run(base, &replayed, events, request, facts)?;
     changes.extend(ended_base);
     Ok(Decided { base: changes, current: ended_current, new_run })
 }
 
-fn new_run(
+/// The new run as it is after the part of the base that it begins with.
+fn replay(
     base: &ExecutionState,
     prefix: Prefix,
+    point: EventId,
+    facts: &Facts,
+) -> Result<ExecutionState, ServiceError> {
+    let key = ExecutionKey { run_id: facts.new_run_id, ..base.key.clone() };
+    let branch = base.branch.fork(point, facts.new_run_id);
+    let mut replayed = workflow::replay(key, branch, &prefix.batches)
+        .map_err(|error| ServiceError::DataLoss(format!("history of {} cannot be replayed: {error}", base.key)))?;
+    replayed.unrecorded.last_txn_id = prefix.last_txn_id;
+    Ok(replayed)
+}
+
+fn new_run(
+    base: &ExecutionState,
+    replayed: &ExecutionState,
     events: Vec<HistoryEvent>,
     request: &ResetRequest,
     facts: &Facts,
 ) -> Result<Transition, ServiceError> {
-    let key = ExecutionKey { run_id: facts.new_run_id, ..base.key.clone() };
-    let branch = base.branch.fork(request.point, facts.new_run_id);
-    let mut replayed = workflow::replay(key, branch, &prefix.batches)
-        .map_err(|error| ServiceError::DataLoss(format!("history of {} cannot be replayed: {error}", base.key)))?;
-    replayed.unrecorded.last_txn_id = prefix.last_txn_id;
     let reset = Reset {
         base_run_id: base.key.run_id,
         reason: request.reason.clone(),
@@ -282,7 +295,7 @@ fn new_run(
         events,
         options: request.options.clone(),
     };
-    Ok(*workflow::reset(&replayed, reset, facts)?)
+    Ok(*workflow::reset(replayed, reset, facts)?)
 }
 
 fn change(run: &ExecutionState, input: Input, facts: &Facts) -> Result<Transition, Rejection> {

@@ -209,7 +209,7 @@ impl Service {
         let (shard, key) = self.find(&Target::new(namespace_id, request.execution)?).await?;
         let state = shard.read(&key).await?;
         let first = shard.event(&state, workflow::EventId::FIRST, workflow::EventId::FIRST).await?;
-        Ok(describe(&state, first.user_metadata, shard.env.now()))
+        Ok(describe(&state, first, shard.env.now()))
     }
 
     pub async fn get_workflow_execution_history(

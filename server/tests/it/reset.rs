@@ -364,3 +364,33 @@ async fn a_reset_gives_the_new_run_other_options_that_outlive_the_node() {
     assert_eq!(info.priority, priority);
     given.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_to_a_workflow_task_that_failed_is_made() {
+    let given = a_node().await;
+    let base = start(&given).await;
+    let task = poll(&given).await;
+    let cancel = public::RequestCancelWorkflowExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_execution: execution(""),
+        ..Default::default()
+    };
+    let failed = public::RespondWorkflowTaskFailedRequest { task_token: task.task_token, ..Default::default() };
+    given.client().respond_workflow_task_failed(failed).await.expect("a failure");
+    given.client().request_cancel_workflow_execution(cancel).await.expect("a cancel request");
+    use EventType as E;
+    assert_eq!(
+        kinds(&history(&given, &base).await)[3..5],
+        [E::WorkflowTaskFailed, E::WorkflowExecutionCancelRequested]
+    );
+    for (point, is_canceled) in [(6, true), (5, false)] {
+        let new = reset(&given, reset_to(&base, point, &format!("r-{point}"))).await.expect("the reset is granted");
+        let events = kinds(&history(&given, &new).await);
+        let at = usize::try_from(point).expect("small") - 1;
+        assert_eq!(events[at..at + 3], [E::WorkflowTaskScheduled, E::WorkflowTaskStarted, E::WorkflowTaskFailed]);
+        let extended = describe(&given, &new).await.workflow_extended_info.expect("more is known of it");
+        assert_eq!(extended.cancel_requested, is_canceled, "{point}");
+    }
+    work(&given, vec![finish()]).await;
+    given.stop().await;
+}

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use proto::temporal::api::command::v1::StartChildWorkflowExecutionCommandAttributes;
 use proto::temporal::api::common::v1::callback::{Nexus, Variant};
 use proto::temporal::api::common::v1::link::workflow_event::Reference;
-use proto::temporal::api::common::v1::{Callback, Link, Priority, link};
+use proto::temporal::api::common::v1::{Callback, Link, Priority, WorkflowType, link};
 use proto::temporal::api::enums::v1::{
     CallbackState, EventType, HistoryEventFilterType, WorkflowExecutionStatus, WorkflowIdConflictPolicy,
     WorkflowIdReusePolicy,
@@ -15,6 +16,7 @@ use proto::temporal::api::workflowservice::v1 as public;
 use tonic::{Code, Status};
 
 use crate::by_hand::{ByHand, PATIENCE};
+use crate::commands::{continue_as_new, start_child};
 use crate::given::{Given, NAMESPACE, a_node, a_node_in, detail, refused, within};
 
 type Started = Result<public::StartWorkflowExecutionResponse, Status>;
@@ -357,5 +359,85 @@ async fn a_priority_is_updated_by_its_mask() {
     let message = "error parsing UpdateMask: proto: invalid path \"nonsense\" for message \
                    \"temporal.api.workflow.v1.WorkflowExecutionOptions\"";
     refused(given.client().update_workflow_execution_options(unknown).await, Code::InvalidArgument, message);
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_that_joined_a_run_finds_it_again_whatever_became_of_it() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "joined-before");
+    let first = run.start().await;
+    let joining = public::StartWorkflowExecutionRequest {
+        request_id: "join".into(),
+        on_conflict_options: Some(OnConflictOptions { attach_request_id: true, ..Default::default() }),
+        ..with_policies(&run, WorkflowIdReusePolicy::AllowDuplicate, WorkflowIdConflictPolicy::UseExisting)
+    };
+    let terminating = public::StartWorkflowExecutionRequest {
+        workflow_id_conflict_policy: WorkflowIdConflictPolicy::TerminateExisting.into(),
+        on_conflict_options: None,
+        ..joining.clone()
+    };
+    start(&given, joining.clone()).await.expect("a start");
+    let again = start(&given, terminating.clone()).await.expect("the same start");
+    assert_eq!((again.run_id.as_str(), again.started), (first.as_str(), false));
+    assert_eq!(again.status(), WorkflowExecutionStatus::Running, "it was not terminated");
+    run.terminate().await;
+    let mut given = given;
+    // From memory, and by a node that reads it from the store.
+    for _ in 0..2 {
+        for request in [&joining, &terminating] {
+            let again = start(&given, request.clone()).await.expect("the same start");
+            assert_eq!((again.run_id.as_str(), again.started), (first.as_str(), false));
+            assert_eq!(again.status(), WorkflowExecutionStatus::Terminated);
+            assert!(matches!(reference(again.link), Reference::RequestIdRef(joined) if joined.request_id == "join"));
+        }
+        given = a_node_in(given.stop().await).await;
+    }
+    let other = public::StartWorkflowExecutionRequest { request_id: "other".into(), ..joining };
+    let other = start(&given, other).await.expect("another start");
+    assert!(other.started && other.run_id != first);
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_priority_that_is_updated_during_a_workflow_task_is_shown_and_inherited_at_once() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "hurried-parent");
+    run.start().await;
+    let task = run.poll().await;
+    let priority = Some(Priority { priority_key: 2, ..Default::default() });
+    let request = public::UpdateWorkflowExecutionOptionsRequest {
+        namespace: NAMESPACE.into(),
+        workflow_execution: Some(run.execution()),
+        workflow_execution_options: Some(WorkflowExecutionOptions { priority: priority.clone(), ..Default::default() }),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["priority".into()] }),
+        ..Default::default()
+    };
+    given.client().update_workflow_execution_options(request).await.expect("an update");
+    assert_eq!(describe(&given, &run).await.workflow_execution_info.expect("a run").priority, priority);
+    let child = ByHand::new(&given, "hurried-child");
+    let command = start_child(StartChildWorkflowExecutionCommandAttributes {
+        workflow_id: child.name.clone(),
+        workflow_type: Some(WorkflowType { name: "child".into() }),
+        task_queue: Some(child.queue()),
+        ..Default::default()
+    });
+    run.complete(task.task_token, vec![command]).await;
+    let task = child.poll().await;
+    assert_eq!(task.workflow_type.map(|kind| kind.name).as_deref(), Some("child"));
+    assert_eq!(describe(&given, &child).await.workflow_execution_info.expect("a child").priority, priority);
+    given.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_a_command_continued_says_that_it_has_no_timeout() {
+    let given = a_node().await;
+    let run = ByHand::new(&given, "untimed");
+    run.start().await;
+    let config = |described: public::DescribeWorkflowExecutionResponse| described.execution_config.expect("a config");
+    assert_eq!(config(describe(&given, &run).await).workflow_run_timeout, None);
+    run.work(vec![continue_as_new()]).await;
+    let none = Some(prost_types::Duration::default());
+    assert_eq!(config(describe(&given, &run).await).workflow_run_timeout, none);
     given.stop().await;
 }

@@ -94,3 +94,20 @@ fn a_priority_is_changed_field_by_field() {
     assert_eq!(run.history_from(5).len(), 3, "what changes nothing is not recorded");
     assert_eq!(run.state.priority, given);
 }
+
+#[test]
+fn a_priority_that_is_changed_during_a_workflow_task_counts_at_once() {
+    let mut run = Run::working();
+    let of_key = |priority_key| Some(Priority { priority_key, ..Default::default() });
+    let given = Some(Priority { fairness_key: "vip".to_owned(), ..Default::default() });
+    update(&mut run, of_key(2), &["priority.priorityKey"]);
+    let both = Priority { priority_key: 2, fairness_key: "vip".to_owned(), fairness_weight: 0.0 };
+    assert_eq!(update(&mut run, given, &["priority.fairnessKey"]).as_ref(), Some(&both), "on top of what waits");
+    assert_eq!(run.state.current_priority(), Some(&both));
+    update(&mut run, Some(both.clone()), &["priority"]);
+    run.complete_task(Vec::new());
+    let events = ["WorkflowTaskCompleted", "WorkflowExecutionOptionsUpdated", "WorkflowExecutionOptionsUpdated"];
+    assert_eq!(run.history_from(4)[..3], events);
+    assert!(!run.history_from(7).contains(&events[1].to_owned()), "what changes nothing is not recorded");
+    assert_eq!((run.state.priority.as_ref(), run.state.current_priority()), (Some(&both), Some(&both)));
+}

@@ -100,6 +100,28 @@ fn a_transient_workflow_task_can_be_reset_to() {
 }
 
 #[test]
+fn a_point_after_a_workflow_task_that_failed_is_accepted() {
+    let mut failed = Run::working();
+    failed.fail_task();
+    failed.signal("later").unwrap();
+    assert_eq!(failed.history_from(4), ["WorkflowTaskFailed", "WorkflowExecutionSignaled"]);
+    let mut timed_out = Run::working();
+    timed_out.fire_next_timer().unwrap();
+    assert_eq!(timed_out.history_from(4), ["WorkflowTaskTimedOut"]);
+    for (base, point) in [(&failed, 5), (&failed, 6), (&timed_out, 5)] {
+        let run = base.reset(point).unwrap();
+        let expected = ["WorkflowTaskScheduled", "WorkflowTaskStarted", "WorkflowTaskFailed"];
+        assert_eq!(run.history_from(point)[..3], expected, "{point}");
+        let Attributes::WorkflowTaskScheduledEventAttributes(scheduled) = run.event(point) else { panic!("no task") };
+        assert_eq!(scheduled.attempt, 1, "history tells of first attempts only");
+        let Attributes::WorkflowTaskFailedEventAttributes(end) = run.event(point + 2) else { panic!("no failure") };
+        assert_eq!(end.cause(), WorkflowTaskFailedCause::ResetWorkflow);
+        assert_eq!(run.history().last().unwrap(), "WorkflowTaskScheduled");
+        assert_eq!(run.scheduled().attempt, 1);
+    }
+}
+
+#[test]
 fn a_point_without_a_workflow_task_is_refused() {
     let base = Run::after(vec![start_timer("t", SECOND), complete_workflow()]);
     for point in [2, 5, 6] {

@@ -106,7 +106,7 @@ async fn ask_to_start(
             memo: initiated.memo,
             search_attributes: initiated.search_attributes,
             user_metadata,
-            priority: merged(parent.state.started.priority.as_ref(), initiated.priority),
+            priority: merged(parent.state.current_priority(), initiated.priority),
             ..Default::default()
         }),
         parent: Some(request::ParentExecution {

@@ -108,7 +108,7 @@ fn request_of(transfer: &Transfer, state: &ExecutionState) -> Option<AddTaskRequ
             schedule_to_start_timeout: sticky
                 .as_ref()
                 .and_then(|sticky| sticky.schedule_to_start_timeout.try_into().ok()),
-            priority: state.priority.clone(),
+            priority: state.current_priority().cloned(),
             ..base
         });
     }
@@ -131,7 +131,7 @@ fn request_of(transfer: &Transfer, state: &ExecutionState) -> Option<AddTaskRequ
 }
 
 fn priority_of(state: &ExecutionState) -> Option<Priority> {
-    state.priority.clone()
+    state.current_priority().cloned()
 }
 
 fn is_waiting(state: &ExecutionState, scheduled_event_id: EventId, attempt: i32) -> bool {
