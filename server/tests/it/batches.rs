@@ -371,3 +371,40 @@ async fn a_wrong_batch_is_refused_or_fails() {
     assert_eq!(until_over(&given, "job").await.state(), BatchOperationState::Failed);
     given.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_stopped_tells_what_it_did() {
+    let given = a_node().await;
+    start_runs(&given, 20).await;
+    let slow = public::StartBatchOperationRequest { max_operations_per_second: 10.0, ..of("slow", terminate()) };
+    begin(&given, slow).await.expect("the batch begins");
+    let under_way = until(&given, "slow", |described| described.complete_operation_count >= 3).await;
+    assert_eq!((under_way.state(), under_way.total_operation_count), (BatchOperationState::Running, 20));
+    let stop = public::StopBatchOperationRequest {
+        namespace: NAMESPACE.into(),
+        job_id: "slow".into(),
+        reason: "enough".into(),
+        identity: "op".into(),
+    };
+    given.client().stop_batch_operation(stop).await.expect("it is stopped");
+    // What was under way then ends on its own, and is counted.
+    let terminated = format!("{QUERY} AND ExecutionStatus = 'Terminated'");
+    let counted = async {
+        loop {
+            let told = describe(&given, "slow").await.expect("it is there");
+            let n_terminated = n_counted(&given, &terminated).await;
+            if told.complete_operation_count == n_terminated as i64 {
+                return told;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let told = tokio::time::timeout(PATIENCE, counted).await.expect("the counts agree");
+    assert_eq!((told.state(), told.failure_operation_count), (BatchOperationState::Failed, 0));
+    assert!((3..20).contains(&told.complete_operation_count), "{}", told.complete_operation_count);
+    // They are rows, not memory.
+    let given = a_node_in(given.stop().await).await;
+    let kept = describe(&given, "slow").await.expect("it is there");
+    assert_eq!(kept.complete_operation_count, told.complete_operation_count);
+    given.stop().await;
+}

@@ -1,6 +1,7 @@
 //! A batch operation: one operation on each of many runs, page by page. A page that is done is noted; one that broke off is
 //! done again, and each run tells by the request's id that it had it before.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,15 @@ use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::BatchOperationState;
 use proto::temporal::api::workflowservice::v1::StartBatchOperationRequest;
 use proto::temporal::api::workflowservice::v1::start_batch_operation_request::Operation;
-use tracing::{debug, info};
+use tokio::sync::watch;
+use tracing::{info, warn};
 
-use super::close;
 use super::operation::Operations;
 use super::pace::Pace;
+use super::{Counts, Decided, close, is_open};
 use crate::cluster::peers::{Among, ListRequest, Peers};
 use crate::errors::ServiceError;
+use crate::history::committer::stopped;
 use crate::history::queues::backoff;
 use crate::history::shard::Shard;
 use crate::namespaces::Namespace;
@@ -37,13 +40,17 @@ const OPEN: &str = "ExecutionStatus='Running' OR ExecutionStatus='Paused'";
 pub(super) async fn run(
     shard: &Arc<Shard>,
     peers: &Peers,
-    key: &JobKey,
+    (key, stop): (&JobKey, watch::Receiver<bool>),
     request: StartBatchOperationRequest,
 ) -> Result<(), ServiceError> {
     let Some(mut progress) = shard.jobs.find(key) else { return Ok(()) };
     let namespace = shard.namespaces.by_id(key.namespace_id).await?;
     let pace = Pace::new(request.max_operations_per_second, shard.config.batch_operations_per_second);
-    let batch = Batch { shard, peers, namespace: &namespace, query: query(&request), request: &request };
+    let started_at = progress.started_at;
+    // Of a page that broke off: it is done again, and counted then.
+    shard.jobs.take_uncounted(key);
+    let (namespace, request) = (&namespace, &request);
+    let batch = Batch { shard, peers, namespace, query: query(request), request, key, started_at, stop };
     if progress.n_total.is_none() {
         let n_total = batch.count().await?;
         if !shard.advance_job(key, |progress| progress.n_total = Some(n_total)).await? {
@@ -52,25 +59,27 @@ pub(super) async fn run(
     }
     loop {
         let page = batch.page(&progress.place).await?;
-        let n_complete = batch.perform(&page.executions, &pace).await;
-        let n_failed = page.executions.len() - n_complete;
+        batch.perform(&page.executions, &pace).await;
         let is_last = page.next.is_empty();
         let times = (shard.env.now(), shard.forget_job_at(key).await?);
         let change = |progress: &mut record::JobProgress| {
-            progress.n_complete += n_complete as i64;
-            progress.n_failed += n_failed as i64;
+            shard.jobs.take_uncounted(key).add_to(progress);
+            progress.n_attempts = 0;
             progress.place = page.next;
             if is_last {
                 progress.n_total = Some(progress.n_complete + progress.n_failed);
                 close(progress, BatchOperationState::Completed, times);
             }
         };
-        let goes_on = shard.advance_job(key, change).await? && !is_last;
+        let is_stopped = !shard.advance_job(key, change).await?;
+        if is_stopped {
+            batch.count_last().await?;
+        }
         match shard.jobs.find(key) {
-            Some(now) if goes_on => progress = now,
+            Some(now) if !is_stopped && !is_last => progress = now,
             ended => {
                 let (n_complete, n_failed) = ended.map(|ended| (ended.n_complete, ended.n_failed)).unwrap_or_default();
-                info!(job = %key.job_id, n_complete, n_failed, "a batch is over");
+                info!(job = %key.job_id, n_complete, n_failed, is_stopped, "batch is over");
                 return Ok(());
             }
         }
@@ -107,6 +116,10 @@ struct Batch<'a> {
     namespace: &'a Namespace,
     query: String,
     request: &'a StartBatchOperationRequest,
+    key: &'a JobKey,
+    /// Tells the job from a later one with its id.
+    started_at: i64,
+    stop: watch::Receiver<bool>,
 }
 
 /// Some of the runs, and the place of those behind them; empty if there are none.
@@ -142,38 +155,73 @@ impl Batch<'_> {
         Ok(Page { executions, next: page.next_page_token })
     }
 
-    /// How many of the operations succeeded.
-    async fn perform(&self, executions: &[WorkflowExecution], pace: &Pace) -> usize {
+    /// Nobody has stopped it.
+    fn is_wanted(&self) -> bool {
+        self.shard.jobs.find(self.key).is_some_and(|now| is_open(&now) && now.started_at == self.started_at)
+    }
+
+    /// Counts what was under way when the batch was stopped: it is over, but those operations were done.
+    async fn count_last(&self) -> Result<(), ServiceError> {
+        let count = |jobs: &BTreeMap<JobKey, record::JobProgress>| {
+            let counts = self.shard.jobs.take_uncounted(self.key);
+            let stopped = jobs.get(self.key).filter(|now| now.started_at == self.started_at);
+            let Some(mut progress) = stopped.filter(|_| counts != Counts::default()).cloned() else {
+                return Ok(Decided::Nothing);
+            };
+            counts.add_to(&mut progress);
+            Ok(Decided::Become(progress))
+        };
+        self.shard.change_job(self.key, count).await
+    }
+
+    /// Does the operation to each of the runs, and counts how it went, until the batch is stopped.
+    async fn perform(&self, executions: &[WorkflowExecution], pace: &Pace) {
         let operations = futures_util::stream::iter(executions.to_vec())
             .map(|execution| self.perform_one(execution, pace))
             .buffer_unordered(AT_ONCE);
-        operations.filter(|succeeded| std::future::ready(*succeeded)).count().await
+        operations
+            .for_each(|succeeded| {
+                if let Some(succeeded) = succeeded {
+                    self.shard.jobs.count(self.key, succeeded);
+                }
+                std::future::ready(())
+            })
+            .await;
     }
 
-    async fn perform_one(&self, execution: WorkflowExecution, pace: &Pace) -> bool {
+    /// Whether it succeeded; none if the batch was stopped before.
+    async fn perform_one(&self, execution: WorkflowExecution, pace: &Pace) -> Option<bool> {
         let operations = Operations {
             peers: self.peers,
             namespace: self.namespace,
             request: self.request,
             now: self.shard.env.now(),
         };
+        let mut stop = self.stop.clone();
         for n_tries in 1..=TRIES_MAX {
-            pace.turn().await;
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return None,
+                () = pace.turn() => {}
+            }
+            if !self.is_wanted() {
+                return None;
+            }
             // Boxed: the services' own futures are large.
             let performed = tokio::time::timeout(OPERATION_TIMEOUT, Box::pin(operations.perform(&execution))).await;
             let error = match performed {
                 // The run is over, or gone: there is nothing left to do to it.
-                Ok(Ok(()) | Err(ServiceError::NotFound(_))) => return true,
+                Ok(Ok(()) | Err(ServiceError::NotFound(_))) => return Some(true),
                 Ok(Err(error)) => error,
                 Err(_) => ServiceError::DeadlineExceeded("the operation took too long".into()),
             };
-            if !error.is_transient() {
-                debug!(workflow_id = execution.workflow_id, %error, "an operation of a batch failed");
-                return false;
+            if !error.is_transient() || n_tries == TRIES_MAX {
+                warn!(job = %self.key.job_id, workflow_id = execution.workflow_id, n_tries, %error, "batch operation failed");
+                return Some(false);
             }
             tokio::time::sleep(self.shard.env.jittered(backoff(n_tries))).await;
         }
-        false
+        Some(false)
     }
 }
 

@@ -31,9 +31,25 @@ pub(crate) use self::runner::run_jobs;
 /// The shard's jobs, also those that ended and are not forgotten yet.
 pub(crate) struct Jobs {
     progress: Mutex<BTreeMap<JobKey, record::JobProgress>>,
+    /// Operations of the page that a batch is at, which its row does not count yet. Locked after `progress`.
+    uncounted: Mutex<BTreeMap<JobKey, Counts>>,
     /// The last change that was submitted; set under the lock.
     submitted: AtomicU64,
     wake: Notify,
+}
+
+/// Operations that a batch has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) n_complete: i64,
+    pub(super) n_failed: i64,
+}
+
+impl Counts {
+    pub(super) fn add_to(self, progress: &mut record::JobProgress) {
+        progress.n_complete += self.n_complete;
+        progress.n_failed += self.n_failed;
+    }
 }
 
 /// A change of a job that was decided upon.
@@ -47,11 +63,40 @@ pub(super) enum Decided {
 
 impl Jobs {
     pub(crate) fn new(progress: BTreeMap<JobKey, record::JobProgress>) -> Self {
-        Self { progress: Mutex::new(progress), submitted: AtomicU64::new(0), wake: Notify::new() }
+        let uncounted = Mutex::default();
+        Self { progress: Mutex::new(progress), uncounted, submitted: AtomicU64::new(0), wake: Notify::new() }
     }
 
     pub(super) fn find(&self, key: &JobKey) -> Option<record::JobProgress> {
         self.lock().get(key).cloned()
+    }
+
+    /// As `find`, with every operation that is done by now.
+    pub(super) fn find_counted(&self, key: &JobKey) -> Option<record::JobProgress> {
+        let jobs = self.lock();
+        let mut progress = jobs.get(key).cloned()?;
+        self.uncounted().get(key).copied().unwrap_or_default().add_to(&mut progress);
+        Some(progress)
+    }
+
+    /// An operation of a batch is done.
+    pub(super) fn count(&self, key: &JobKey, succeeded: bool) {
+        let mut uncounted = self.uncounted();
+        let counts = uncounted.entry(key.clone()).or_default();
+        if succeeded {
+            counts.n_complete += 1;
+        } else {
+            counts.n_failed += 1;
+        }
+    }
+
+    /// What is done and not counted in the job's row. Whoever takes it writes it.
+    pub(super) fn take_uncounted(&self, key: &JobKey) -> Counts {
+        self.uncounted().remove(key).unwrap_or_default()
+    }
+
+    fn uncounted(&self) -> MutexGuard<'_, BTreeMap<JobKey, Counts>> {
+        self.uncounted.lock().expect("nobody panics while holding it")
     }
 
     /// Those for which this holds.

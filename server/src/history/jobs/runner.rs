@@ -7,8 +7,9 @@ use persistence::stores::executions::JobKey;
 use proto::everrow::record;
 use proto::everrow::record::job::Work;
 use proto::temporal::api::enums::v1::BatchOperationState;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
-use tracing::{info, warn};
+use tracing::warn;
 use workflow::Timestamp;
 
 use super::{Decided, batch, close, is_open, removal};
@@ -17,12 +18,17 @@ use crate::errors::ServiceError;
 use crate::history::queues::backoff;
 use crate::history::shard::Shard;
 
-/// A batch that breaks off so often in a row has failed. Nothing of it is lost: it tells how far it came.
+/// Consecutive breaks under one owner of the shard after which a batch has failed. It keeps the counts of how far it came.
 const BREAKS_MAX: u32 = 10;
+/// Attempts at one page, over all owners of the shard, after which a batch has failed: what it does may be what takes the
+/// owner down. A node that is restarted again and again while a slow batch is at one page must not use them up.
+const ATTEMPTS_MAX: u32 = 50;
 
 /// A job that is being done.
 struct Running {
     handle: AbortHandle,
+    /// Tells it that it was stopped.
+    stop: watch::Sender<bool>,
     /// How often it broke off in a row.
     n_breaks: u32,
     /// Tells it from another one of the same name.
@@ -34,13 +40,18 @@ pub(crate) async fn run_jobs(shard: Arc<Shard>, peers: Peers) {
     let mut tasks = JoinSet::new();
     let mut running: HashMap<JobKey, Running> = HashMap::new();
     loop {
-        // A job that was stopped, or forgotten, is let go in the middle of what it does.
+        // A job that was forgotten is let go in the middle of what it does. One that was stopped begins nothing more by
+        // itself, and counts what was under way.
         running.retain(|key, job| {
-            let stays = shard.jobs.find(key).is_some_and(|now| is_open(&now) && now.started_at == job.started_at);
-            if !stays {
+            let now = shard.jobs.find(key).filter(|now| now.started_at == job.started_at);
+            if now.is_none() {
                 job.handle.abort();
             }
-            stays
+            let is_wanted = now.as_ref().is_some_and(is_open);
+            if !is_wanted {
+                job.stop.send_replace(true);
+            }
+            is_wanted || (now.is_some() && !job.handle.is_finished())
         });
         for (key, progress) in shard.jobs.select(|_, progress| is_open(progress)) {
             let n_breaks = match running.get(&key) {
@@ -48,8 +59,9 @@ pub(crate) async fn run_jobs(shard: Arc<Shard>, peers: Peers) {
                 Some(job) => job.n_breaks + 1,
                 None => 0,
             };
-            let handle = tasks.spawn(attempt(Arc::clone(&shard), peers.clone(), key.clone(), n_breaks));
-            running.insert(key, Running { handle, n_breaks, started_at: progress.started_at });
+            let (stop, stopped) = watch::channel(false);
+            let handle = tasks.spawn(attempt(Arc::clone(&shard), peers.clone(), key.clone(), (n_breaks, stopped)));
+            running.insert(key, Running { handle, stop, n_breaks, started_at: progress.started_at });
         }
         let next = forget_due(&shard).await;
         tokio::select! {
@@ -62,23 +74,30 @@ pub(crate) async fn run_jobs(shard: Arc<Shard>, peers: Peers) {
     tasks.shutdown().await;
 }
 
-async fn attempt(shard: Arc<Shard>, peers: Peers, key: JobKey, n_breaks: u32) {
+async fn attempt(shard: Arc<Shard>, peers: Peers, key: JobKey, (n_breaks, stop): (u32, watch::Receiver<bool>)) {
     if n_breaks > 0 {
         tokio::time::sleep(shard.env.jittered(backoff(n_breaks + 2))).await;
     }
-    let Err(error) = run(&shard, &peers, &key, n_breaks).await else { return };
+    let Err(error) = run(&shard, &peers, &key, (n_breaks, stop)).await else { return };
     if shard.committer.is_open() {
         warn!(shard = shard.id.0, job = %key.job_id, n_breaks, %error, "a job broke off; it is tried again");
     }
 }
 
-async fn run(shard: &Arc<Shard>, peers: &Peers, key: &JobKey, n_breaks: u32) -> Result<(), ServiceError> {
+async fn run(
+    shard: &Arc<Shard>,
+    peers: &Peers,
+    key: &JobKey,
+    (n_breaks, stop): (u32, watch::Receiver<bool>),
+) -> Result<(), ServiceError> {
     // Memory knows of a job before its row is there, and another job's end may have woken us in between.
     shard.confirm_jobs().await?;
     let job = shard.stores.executions.load_job(shard.id, key).await?.unwrap_or_default();
     match job.work {
-        Some(Work::Batch(_)) if n_breaks >= BREAKS_MAX => fail(shard, key, "it broke off again and again").await,
-        Some(Work::Batch(request)) => match batch::run(shard, peers, key, request).await {
+        Some(Work::Batch(_)) if n_breaks >= BREAKS_MAX || n_attempts(shard, key).await? > ATTEMPTS_MAX => {
+            fail(shard, key, "no progress: every attempt at the same page broke off").await
+        }
+        Some(Work::Batch(request)) => match batch::run(shard, peers, (key, stop), request).await {
             // What cannot be listed now cannot be listed later.
             Err(error @ (ServiceError::InvalidArgument(_) | ServiceError::NamespaceNotFound { .. })) => {
                 fail(shard, key, &error.to_string()).await
@@ -90,8 +109,14 @@ async fn run(shard: &Arc<Shard>, peers: &Peers, key: &JobKey, n_breaks: u32) -> 
     }
 }
 
+/// Notes that a batch is begun once more; how often it was since it last came further.
+async fn n_attempts(shard: &Shard, key: &JobKey) -> Result<u32, ServiceError> {
+    shard.advance_job(key, |progress| progress.n_attempts = progress.n_attempts.saturating_add(1)).await?;
+    Ok(shard.jobs.find(key).map_or(0, |progress| progress.n_attempts))
+}
+
 async fn fail(shard: &Shard, key: &JobKey, reason: &str) -> Result<(), ServiceError> {
-    info!(shard = shard.id.0, job = %key.job_id, reason, "a job failed");
+    warn!(shard = shard.id.0, job = %key.job_id, reason, "job failed");
     let times = (shard.env.now(), shard.forget_job_at(key).await?);
     let change = |progress: &mut record::JobProgress| {
         close(progress, BatchOperationState::Failed, times);

@@ -70,6 +70,7 @@ impl Service {
                     return Err(Rejection::ExecutionClosed.into());
                 }
                 let mut stopped = progress.clone();
+                shard.jobs.take_uncounted(&key).add_to(&mut stopped);
                 close(&mut stopped, BatchOperationState::Failed, times);
                 stopped.ended_because = request.reason;
                 stopped.ended_by = request.identity;
@@ -86,7 +87,7 @@ impl Service {
         let (namespace_id, request) = (namespace_id(&request.namespace_id)?, request.request.unwrap_or_default());
         let key = JobKey { namespace_id, job_id: request.job_id.as_str().into() };
         let shard = self.ownership.job_shard(namespace_id).await?;
-        let progress = shard.jobs.find(&key);
+        let progress = shard.jobs.find_counted(&key);
         shard.confirm_jobs().await?;
         let progress = progress.ok_or_else(|| not_found(&key))?;
         let job = shard.stores.executions.load_job(shard.id, &key).await?.unwrap_or_default();
