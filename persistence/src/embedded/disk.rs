@@ -342,12 +342,17 @@ impl CommitError {
 pub(super) fn plain_reason(error: &std::io::Error) -> &'static str {
     /// `EMFILE` and `ENFILE`, which have no kind of their own.
     const NO_DESCRIPTORS: [i32; 2] = [24, 23];
-    match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "the disk is full",
-        std::io::ErrorKind::FileTooLarge => "a file has reached its largest size",
-        std::io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only",
-        _ if error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code)) => "no file descriptors are left",
-        _ => "the disk does not work",
+    let kind = error.kind();
+    if matches!(kind, std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+        "the disk is full"
+    } else if kind == std::io::ErrorKind::FileTooLarge {
+        "a file has reached its largest size"
+    } else if kind == std::io::ErrorKind::ReadOnlyFilesystem {
+        "the disk is read-only"
+    } else if error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code)) {
+        "no file descriptors are left"
+    } else {
+        "the disk does not work"
     }
 }
 
@@ -364,20 +369,17 @@ fn explain_open(directory: &Path, error: &fjall::Error) -> StoreError {
         return layout::in_use(directory);
     }
     let directory = directory.display();
-    match error {
-        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
-            StoreError::Unavailable(format!("cannot open {directory}: {error}"))
-        }
-        _ => StoreError::Corrupt(format!("cannot open {directory}: {error}")),
+    if let fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) = error {
+        return StoreError::Unavailable(format!("cannot open {directory}: {error}"));
     }
+    StoreError::Corrupt(format!("cannot open {directory}: {error}"))
 }
 
 /// Whether a read can be expected to work later, or what is stored is damaged.
 fn unreadable(error: &fjall::Error) -> StoreError {
-    match error {
-        fjall::Error::Io(_) | fjall::Error::Storage(fjall::LsmError::Io(_)) | fjall::Error::Poisoned => {
-            StoreError::Unavailable(format!("cannot read: {error}"))
-        }
-        _ => StoreError::Corrupt(format!("cannot read: {error}")),
+    use fjall::Error::{Io, Poisoned, Storage};
+    if matches!(error, Io(_) | Storage(fjall::LsmError::Io(_)) | Poisoned) {
+        return StoreError::Unavailable(format!("cannot read: {error}"));
     }
+    StoreError::Corrupt(format!("cannot read: {error}"))
 }

@@ -146,7 +146,7 @@ async fn a_repair_keeps_all_before_the_damage_and_copies_what_it_changes() {
     let engine = Embedded::open(image.path(), Options::default()).unwrap();
     let kept = rows(&engine).await;
     assert!(!kept.is_empty() && kept.len() < SYNCED_ROWS as usize, "{} rows", kept.len());
-    assert_eq!(kept, (1..=kept.len() as i64).map(|row| small_row(row)).collect::<Vec<_>>());
+    assert_eq!(kept, (1..=kept.len() as i64).map(small_row).collect::<Vec<_>>());
     // It goes on as an ordinary store: also damage is noticed again.
     write(&engine, 1000, Durable::AtOnce, 10).await;
     drop(engine);

@@ -22,7 +22,7 @@ impl Shard {
         // last of them sees that nobody needs what they shared.
         let _one_at_a_time = current_slot.starting.lock().await;
         let found = match self.find_run(key).await {
-            Err(ServiceError::DataLoss(problem)) => return self.erase_alone(key, &problem).await,
+            Err(ServiceError::DataLoss(problem)) => return Box::pin(self.erase_alone(key, &problem)).await,
             found => found?,
         };
         match found {

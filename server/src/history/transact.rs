@@ -12,8 +12,7 @@ use thiserror::Error;
 use tracing::error;
 use workflow::{
     Branch, CurrentRun, Decision, ExecutionKey, ExecutionState, Facts, Input, Limits, NamespaceId, Rejection, Reply,
-    Timestamp,
-    Transition,
+    Timestamp, Transition,
 };
 
 use super::cache::{CurrentSlot, Execution, Slot};
@@ -62,7 +61,8 @@ impl Shard {
         match self.transact_then(key, input, |_, reply| reply).await {
             // Not even its state can be read: it is gone, which is the end that was asked for.
             Err(TransactError::Store(StoreError::Corrupt(problem))) if is_end => {
-                self.erase(key, &problem).await.map_err(TransactError::Erasing)?;
+                // Boxed: the rare case must not enlarge the future of every transition.
+                Box::pin(self.erase(key, &problem)).await.map_err(TransactError::Erasing)?;
                 Ok(Reply::Done)
             }
             outcome => outcome,
@@ -85,7 +85,7 @@ impl Shard {
             let mut execution = slot.execution.lock().await;
             let (current, damaged) = match self.load(key, &mut execution).await {
                 Err(TransactError::Store(StoreError::Corrupt(problem))) if is_end(&input) => {
-                    self.salvage(key, &mut execution, &problem).await?
+                    Box::pin(self.salvage(key, &mut execution, &problem)).await?
                 }
                 loaded => (loaded?, Vec::new()),
             };

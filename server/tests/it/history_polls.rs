@@ -281,7 +281,8 @@ async fn a_page_token_that_was_tampered_with_is_never_our_mistake() {
     let given = a_node().await;
     let run = ByHand::new(&given, "tampered");
     run.start().await;
-    (run.signal("a").await, run.signal("b").await);
+    run.signal("a").await;
+    run.signal("b").await;
     let page = public::GetWorkflowExecutionHistoryRequest { maximum_page_size: 1, ..ask(&run, Bytes::new()) };
     let token = get(&run, page).await.expect("a page").token;
     assert!(!token.is_empty(), "there is more");

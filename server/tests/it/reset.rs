@@ -378,6 +378,7 @@ async fn a_reset_to_a_workflow_task_that_failed_is_made() {
     let failed = public::RespondWorkflowTaskFailedRequest { task_token: task.task_token, ..Default::default() };
     given.client().respond_workflow_task_failed(failed).await.expect("a failure");
     given.client().request_cancel_workflow_execution(cancel).await.expect("a cancel request");
+    signal(&given, "later").await;
     use EventType as E;
     assert_eq!(
         kinds(&history(&given, &base).await)[3..5],

@@ -92,8 +92,8 @@ async fn until_backlog(run: &ByHand, count: i64) {
     };
     let began = Instant::now();
     loop {
-        let described = run.client().describe_task_queue(request.clone()).await.unwrap().into_inner();
-        if described.stats.unwrap().approximate_backlog_count == count {
+        let described = run.client().describe_task_queue(request.clone()).await.expect("a description").into_inner();
+        if described.stats.expect("its stats").approximate_backlog_count == count {
             return;
         }
         assert!(began.elapsed() < AT_ONCE, "the tasks wait in the sticky queue");

@@ -58,6 +58,7 @@ async fn fill(owner: &mut Owner, state: &mut ExecutionState) {
         started_at: Timestamp(7),
         request_id: "request".into(),
         version: 0,
+        joined_request_ids: Vec::new(),
     };
     owner
         .commit(|commit| {

@@ -199,7 +199,6 @@ fn answers_are_not_looked_at() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "it is run by hand, for what it prints")]
 #[ignore = "prints a figure: what the check of a small and of a large request costs"]
 fn cost_of_the_check() {
     let start = public::StartWorkflowExecutionRequest {

@@ -40,7 +40,10 @@ pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -
             }
             dispatch(peers, transfer, &state).await
         }
-        TransferTask::StartChild { initiated_event_id, .. } => start_child::execute(&origin, *initiated_event_id).await,
+        // Boxed: the future of a start is by far the largest, and would be the size of every transfer task.
+        TransferTask::StartChild { initiated_event_id, .. } => {
+            Box::pin(start_child::execute(&origin, *initiated_event_id)).await
+        }
         TransferTask::ExternalSignal { initiated_event_id, .. } => external::signal(&origin, *initiated_event_id).await,
         TransferTask::ExternalCancel { initiated_event_id, .. } => external::cancel(&origin, *initiated_event_id).await,
         TransferTask::Close { .. } => closed::execute(&origin).await,

@@ -70,7 +70,8 @@ fn a_page_is_of_this_host_or_a_known_origin() {
 
 #[test]
 fn what_writes_is_json() {
-    let cases: [(&str, &[(&str, &str)], bool); 10] = [
+    type Headers = &'static [(&'static str, &'static str)];
+    let cases: [(&str, Headers, bool); 10] = [
         ("POST", &[("content-length", "2"), ("content-type", "application/json")], true),
         ("POST", &[("content-length", "2"), ("content-type", "Application/JSON; charset=utf-8")], true),
         ("POST", &[("content-length", "2"), ("content-type", "application/json+no-payload-shorthand")], true),
