@@ -23,6 +23,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "a schedule that is deleted is forgotten at once": ("schedule_deleted",),
     "an update of a schedule with an old token is refused, not dropped": ("schedule_updated_late",),
     "what a schedule could never start is refused when it is made": ("schedule_checked_late",),
+    "an excluded calendar is checked as an included one is": ("schedule_bad_exclusion",),
     "a part of a path is taken apart before it is unescaped, and not mended": ("http_unclean_paths",),
     "versions of clients are not looked at": ("http_client_versions",),
 }

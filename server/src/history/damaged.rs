@@ -12,6 +12,7 @@ use workflow::{ExecutionKey, ExecutionState, Input};
 
 use super::cache::Execution;
 use super::committer::{CurrentCommit, DeletedRun, Submission};
+use super::describe::public_status;
 use super::listing::removed_record;
 use super::shard::Shard;
 use super::tally::StatusChange;
@@ -58,7 +59,14 @@ impl Shard {
         let record = self.find_listed(key).await?;
         // The server's own runs are not counted.
         let is_counted = |record: &&Record| !record.search_attributes.indexed_fields.contains_key(NAMESPACE_DIVISION);
-        let before = record.as_ref().filter(is_counted).map(|record| record.status);
+        let before = match &record {
+            Some(record) => Some(record).filter(is_counted).map(|record| record.status),
+            // Not listed yet; it has been counted since its first commit.
+            None => {
+                let newest = self.find_current(key.namespace_id, &key.workflow_id).await?;
+                newest.filter(|newest| newest.run_id == key.run_id).map(|newest| public_status(newest.status))
+            }
+        };
         if let Some(record) = record {
             self.unlist(key, removed_record(record)).await?;
         }

@@ -243,7 +243,7 @@ pub(crate) fn shown_status(state: &ExecutionState) -> WorkflowExecutionStatus {
     }
 }
 
-fn public_status(status: Status) -> WorkflowExecutionStatus {
+pub(super) fn public_status(status: Status) -> WorkflowExecutionStatus {
     match status {
         Status::Running => WorkflowExecutionStatus::Running,
         Status::Completed => WorkflowExecutionStatus::Completed,

@@ -76,6 +76,7 @@ async fn ends(given: &Given, id: &str) {
 
 /// The runs that were terminated and could be read, and the template.
 async fn lists_agree(given: &Given, n_runs_max: usize) {
+    let mut seen = (0, 0);
     let agree = async {
         loop {
             let list = public::ListWorkflowExecutionsRequest { namespace: NAMESPACE.into(), ..Default::default() };
@@ -83,13 +84,15 @@ async fn lists_agree(given: &Given, n_runs_max: usize) {
             let count = public::CountWorkflowExecutionsRequest { namespace: NAMESPACE.into(), ..Default::default() };
             let counted = given.client().count_workflow_executions(count).await.expect("counts work").into_inner();
             let n_listed = listed.executions.len();
+            seen = (n_listed, counted.count);
             if i64::try_from(n_listed).expect("few") == counted.count && n_listed <= n_runs_max {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), agree).await.expect("list and count agree");
+    let agreed = tokio::time::timeout(Duration::from_secs(20), agree).await;
+    assert!(agreed.is_ok(), "listed and counted: {seen:?}");
 }
 
 async fn damage(directory: &TempDir, id: &str, place: usize) {

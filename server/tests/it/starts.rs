@@ -290,23 +290,22 @@ async fn a_signal_with_start_that_has_the_request_id_of_a_start_is_not_lost() {
 }
 
 #[tokio::test]
-async fn an_id_that_no_run_can_have_is_not_found() {
+async fn an_id_that_no_run_can_have_is_refused() {
     let given = a_node().await;
     let workflow_id = "x".repeat(70_000);
     let execution = Some(proto::temporal::api::common::v1::WorkflowExecution { workflow_id, ..Default::default() });
     let describe =
         public::DescribeWorkflowExecutionRequest { namespace: NAMESPACE.into(), execution: execution.clone() };
-    let status = given.client().describe_workflow_execution(describe).await.expect_err("there is none");
-    assert_eq!(status.code(), Code::NotFound);
-    assert!(status.message().ends_with("... <truncated>"));
+    let status = given.client().describe_workflow_execution(describe).await.expect_err("it is too long");
+    assert_eq!(status.code(), Code::InvalidArgument);
     let signal = public::SignalWorkflowExecutionRequest {
         namespace: NAMESPACE.into(),
         workflow_execution: execution,
         signal_name: "lost".into(),
         ..Default::default()
     };
-    let status = given.client().signal_workflow_execution(signal).await.expect_err("there is none");
-    assert_eq!(status.code(), Code::NotFound);
+    let status = given.client().signal_workflow_execution(signal).await.expect_err("it is too long");
+    assert_eq!(status.code(), Code::InvalidArgument);
     given.stop().await;
 }
 

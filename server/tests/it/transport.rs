@@ -16,6 +16,8 @@ mod floods;
 mod descriptors;
 mod shutdown;
 
+/// The bound is 300 MiB for the whole of a server that has been idle before.
+const MEMORY_MIB_MAX: usize = 300;
 /// Longer than anything that is waited for, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
 

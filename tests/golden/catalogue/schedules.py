@@ -369,7 +369,6 @@ def bad_specs() -> dict[str, dict[str, Any]]:
         "a negative phase": {"interval": [{"interval": HOUR, "phase": -SECOND}]},
         "no such zone": {"timezone_name": "Nowhere/Land"},
         "zone data that is none": {"timezone_data": b"broken"},
-        "a bad exclusion": {"exclude_structured_calendar": [{"hour": [{"start": 30}]}]},
         "a bad excluded calendar": {"exclude_calendar": [{"hour": "x"}]},
         "a negative jitter": {"jitter": -SECOND},
     }
@@ -392,6 +391,13 @@ async def schedule_specs_refused(stage: Stage) -> None:
     paused = {"state": {"paused": True}}
     specs = {case: {"schedule": schedule(stage, spec=spec, **paused)} for case, spec in bad_specs().items()}
     await refused_creates(stage, specs)
+
+
+@scenario
+async def schedule_bad_exclusion(stage: Stage) -> None:
+    """An exclusion that is none."""
+    spec = {"exclude_structured_calendar": [{"hour": [{"start": 30}]}]}
+    await refused_creates(stage, {"a bad exclusion": {"schedule": schedule(stage, spec=spec, state={"paused": True})}})
 
 
 @scenario

@@ -1,6 +1,6 @@
 //! Clients that make the server hold what they do not take or finish.
 
-use proto::temporal::api::common::v1::{Payload, Payloads, WorkflowExecution, WorkflowType};
+use proto::temporal::api::common::v1::{Payload, Payloads, WorkflowType};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -8,9 +8,6 @@ use tokio::task::JoinSet;
 use super::raw::{Connection, DESCRIBE_NAMESPACE, WINDOW, prefixed};
 use super::*;
 use crate::transport::process::Process;
-
-/// The bound is 300 MiB for the whole of a server that has been idle before.
-const MEMORY_MIB_MAX: usize = 300;
 
 /// A run whose history is near the largest answer.
 async fn a_large_run(address: std::net::SocketAddr) {
@@ -29,42 +26,12 @@ async fn a_large_run(address: std::net::SocketAddr) {
     assert!(answer.data > 0, "{answer:?}");
 }
 
-fn history_request() -> public::GetWorkflowExecutionHistoryRequest {
-    let execution = Some(WorkflowExecution { workflow_id: "large".into(), ..Default::default() });
-    public::GetWorkflowExecutionHistoryRequest { namespace: NAMESPACE.into(), execution, ..Default::default() }
-}
-
 /// An ordinary client is served meanwhile.
 async fn is_served(address: std::net::SocketAddr) {
     let mut connection = Connection::open(address, WINDOW).await;
     let stream = connection.call(DESCRIBE_NAMESPACE, &describe_request()).await;
     let answer = connection.answer(stream, PATIENCE).await;
     assert!(answer.data > 0 && !answer.is_reset, "{answer:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_never_reads_holds_a_bounded_part_of_memory() {
-    let process = Process::start("true");
-    a_large_run(process.address).await;
-    let mut readers = Vec::new();
-    for _ in 0..3 {
-        let mut connection = Connection::open(process.address, 0).await;
-        for _ in 0..200 {
-            connection.call("GetWorkflowExecutionHistory", &history_request()).await;
-        }
-        readers.push(connection);
-    }
-    // The last of them has been looked at when a call behind it on the same connection is answered (an error needs no
-    // window), or when the connection was closed for hoarding.
-    for connection in &mut readers {
-        let stream = connection.call("DescribeNamespace", &public::DescribeNamespaceRequest::default()).await;
-        connection.answer_or_end(stream, PATIENCE).await;
-    }
-    is_served(process.address).await;
-    // Nobody has gone: what they have not read is bounded all the same.
-    eventually("little is held", || async { process.memory_mib() < MEMORY_MIB_MAX }).await;
-    drop(readers);
-    is_served(process.address).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

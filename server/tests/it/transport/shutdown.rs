@@ -1,5 +1,8 @@
 //! The end of a node, with clients that would have it wait.
 
+use std::pin::Pin;
+
+use futures_util::future::poll_immediate;
 use proto::temporal::api::query::v1::WorkflowQuery;
 use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
 use tokio::net::TcpStream;
@@ -42,23 +45,23 @@ async fn a_query_under_way_is_answered_with_an_error_that_is_retried() {
     // It has the query, and does not answer.
     let task = run.poll().await;
     assert!(task.query.is_some());
-    let waiting = waiting_calls(given.channel.clone(), &run);
+    let waiting = waiting_calls(given.channel.clone(), &run).await;
     let began = Instant::now();
     given.node.shutdown().await;
     assert!(began.elapsed() < SOON, "it took {:?}", began.elapsed());
     let status = asked.await.unwrap().unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::Unavailable, "the node is shutting down"));
     for (what, waiting) in waiting {
-        let answer = waiting.await.unwrap();
+        let answer = waiting.await;
         assert!(answer.is_ok() || answer == Err(Code::Unavailable), "{what}: {answer:?}");
     }
 }
 
-type Waiting = tokio::task::JoinHandle<Result<(), Code>>;
+type Waiting = Pin<Box<dyn Future<Output = Result<(), Code>> + Send>>;
 
-/// Calls that wait for something that does not happen.
-fn waiting_calls(channel: Channel, run: &ByHand) -> [(&'static str, Waiting); 2] {
-    let client = WorkflowServiceClient::new(channel);
+/// Calls that wait for something that does not happen; the node has accepted them.
+async fn waiting_calls(channel: Channel, run: &ByHand) -> [(&'static str, Waiting); 2] {
+    let mut client = WorkflowServiceClient::new(channel);
     let history = public::GetWorkflowExecutionHistoryRequest {
         namespace: NAMESPACE.into(),
         execution: Some(run.execution()),
@@ -66,14 +69,21 @@ fn waiting_calls(channel: Channel, run: &ByHand) -> [(&'static str, Waiting); 2]
         history_event_filter_type: 2,
         ..Default::default()
     };
-    let (mut reader, mut poller) = (client.clone(), client);
-    let read = tokio::spawn(async move {
+    let (mut reader, mut poller) = (client.clone(), client.clone());
+    let read: Waiting = Box::pin(async move {
         reader.get_workflow_execution_history(history).await.map(drop).map_err(|status| status.code())
     });
-    let poll = tokio::spawn(async move {
+    let poll: Waiting = Box::pin(async move {
         poller.poll_workflow_task_queue(poll_request("nothing")).await.map(drop).map_err(|status| status.code())
     });
-    [("history", read), ("poll", poll)]
+    let mut waiting = [("history", read), ("poll", poll)];
+    for (what, call) in &mut waiting {
+        // Sends the request.
+        assert!(poll_immediate(call).await.is_none(), "{what} waits");
+    }
+    // Requests of one connection are accepted in their order.
+    client.describe_namespace(describe_request()).await.expect("an answer behind them");
+    waiting
 }
 
 #[tokio::test(flavor = "multi_thread")]
