@@ -61,7 +61,7 @@ struct Progress {
 pub(super) struct View {
     snapshot: Snapshot,
     hidden: Arc<[Span]>,
-    /// The last field: whoever waits until no view holds the disk any more must not find the snapshot alive.
+    /// The last field: once no view holds the disk, the snapshot must be dropped too.
     disk: Arc<Disk>,
 }
 

@@ -1,6 +1,6 @@
 //! Opens a store again that failed: a full disk or a lack of file descriptors passes, and a restart must not be needed.
 //!
-//! fjall takes no more writes after one that failed, because nobody can tell what the file holds then. So the database is
+//! fjall takes no more writes after one that failed, because the content of the file is unknown then. So the database is
 //! dropped whole and the directory is judged and read as after a crash, which settles the writes whose outcome is unknown.
 
 use std::fs::File;

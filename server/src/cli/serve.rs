@@ -43,7 +43,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
     outcome
 }
 
-/// There is neither TLS nor authorisation yet: whoever reaches an address may do everything.
+/// TLS and authorisation are not built: any client that reaches an address may do everything.
 fn warn_of_open_doors(config: &Config) {
     let listeners = [
         ("gRPC", "frontend.listen", Some(config.frontend.listen)),

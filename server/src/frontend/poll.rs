@@ -86,7 +86,7 @@ pub(super) async fn activity_task_queue(
     Ok(polled)
 }
 
-/// Nexus tasks are not built: whoever polls for them is told so.
+/// Nexus tasks are not built: polls for them are refused with the reason.
 pub(super) async fn nexus_task_queue(
     frontend: &Frontend,
     call: Call<public::PollNexusTaskQueueRequest>,

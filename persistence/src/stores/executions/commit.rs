@@ -195,7 +195,7 @@ impl ShardCommit {
 }
 
 impl RunWrite {
-    /// How many bytes it adds to a batch: at least what its rows take, so that whoever bounds it bounds the batch. Every
+    /// How many bytes it adds to a batch: at least what its rows take, so that a bound on it bounds the batch. Every
     /// row counts with its whole key; so it bounds the number of rows as well.
     #[must_use]
     pub fn size_estimate(&self) -> usize {
