@@ -151,8 +151,8 @@ async fn apply_missing(engine: &CqlEngine, lock: &Lock) -> Result<(), SchemaErro
 
 async fn apply(engine: &CqlEngine, lock: &Lock, migration: &Migration) -> Result<(), SchemaError> {
     for statement in split(migration.text) {
-        lock.renew(engine).await?.then_some(()).ok_or(SchemaError::LockLost(migration.version))?;
-        change(engine.session(), migration.name, statement).await?;
+        let changed = lock.while_held(engine, change(engine.session(), migration.name, statement)).await?;
+        changed.ok_or(SchemaError::LockLost(migration.version))??;
     }
     let mut record = Batch::new(bookkeeping());
     record.conditions = lock.conditions();

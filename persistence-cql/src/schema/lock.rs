@@ -1,4 +1,8 @@
-//! The lock on the schema: an owner and when its hold ends, in the static columns of `schema_version`.
+//! The lock on the schema: an owner and a beat, in the static columns of `schema_version`.
+//!
+//! No node compares its wall clock with another's. A holder writes a new beat with every renewal. A waiter takes the
+//! lock once the row has not changed for `holds_for` on its own monotonic clock, by a write that is conditional on the row
+//! it saw.
 
 use std::time::Duration;
 
@@ -13,11 +17,14 @@ use crate::engine::CqlEngine;
 
 /// Places of the static columns.
 const OWNER: usize = 0;
-const EXPIRES_AT: usize = 1;
-/// A time in the past: the lock is free. Static columns can be set, not unset.
+/// `lock_expires_at`. A binary from before beats compares it with its wall clock, so it stays a time: see `Lock::beat`.
+const BEAT: usize = 1;
+/// The lock is free. Static columns can be set, not unset.
 const RELEASED: i64 = 0;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Renewals per hold: two may be late or fail before a waiter takes the lock.
+const RENEWALS_PER_HOLD: u32 = 3;
 /// A holder that works renews its hold; one that died is waited for once. Three holds are more than either needs.
 const WAIT_IN_HOLDS: u32 = 3;
 
@@ -25,8 +32,9 @@ const WAIT_IN_HOLDS: u32 = 3;
 #[derive(Debug, Clone)]
 pub struct LockTerms {
     pub owner: Uuid,
-    /// Milliseconds since 1970. Nodes compare these, so clocks that are off by less than `holds_for` do no harm.
+    /// Milliseconds since 1970. Written for operators and for older binaries; nothing is decided by it.
     pub now_ms: i64,
+    /// The same on all nodes: a holder renews more often than this, a waiter watches the row for this long.
     pub holds_for: Duration,
 }
 
@@ -44,9 +52,32 @@ struct Clock {
     began: Instant,
 }
 
+/// A row of another holder, and since when this node has seen it unchanged.
+struct Watched {
+    row: Statics,
+    since: Instant,
+}
+
 impl Clock {
     fn now_ms(&self) -> i64 {
         self.began_at_ms.saturating_add(millis(self.began.elapsed()))
+    }
+}
+
+impl Watched {
+    /// Goes on watching if the row is the same.
+    fn look(watched: Option<Self>, row: Statics) -> Self {
+        // Counted from after the read: the holder's write came before it, so the watch is never too short.
+        let since = Instant::now();
+        match watched {
+            Some(watched) if watched.row == row => watched,
+            Some(_) | None => Self { row, since },
+        }
+    }
+
+    fn is_free(&self, holds_for: Duration) -> bool {
+        let is_released = !matches!(self.row[BEAT], Some(Value::Bigint(beat)) if beat != RELEASED);
+        is_released || self.since.elapsed() >= holds_for
     }
 }
 
@@ -56,23 +87,40 @@ impl Lock {
         let clock = Clock { began_at_ms: terms.now_ms, began: Instant::now() };
         let lock = Self { owner: terms.owner, holds_for: terms.holds_for, clock };
         let mut polls = tokio::time::interval(POLL_INTERVAL);
+        let mut watched = None;
         while lock.clock.began.elapsed() <= terms.holds_for * WAIT_IN_HOLDS {
             polls.tick().await;
-            let current = engine.statics(bookkeeping(), Consistency::Serial).await?;
-            let expires_at = match current[EXPIRES_AT] {
-                Some(Value::Bigint(expires_at)) => expires_at,
-                _ => RELEASED,
-            };
-            if expires_at <= lock.clock.now_ms() && lock.set(engine, &current, lock.expires_at()).await? {
+            let row = engine.statics(bookkeeping(), Consistency::Serial).await?;
+            let seen = Watched::look(watched, row);
+            if seen.is_free(terms.holds_for) && lock.set(engine, &seen.row).await? {
                 return Ok(lock);
             }
+            watched = Some(seen);
         }
         Err(SchemaError::Locked)
     }
 
-    /// Whether it is still held; if so, for another full time.
-    pub(super) async fn renew(&self, engine: &CqlEngine) -> Result<bool, SchemaError> {
-        self.set_if_held(engine, self.expires_at()).await
+    /// Waits for the work and renews the hold meanwhile, first before the work begins. `None`: another node has the lock.
+    pub(super) async fn while_held<T>(
+        &self,
+        engine: &CqlEngine,
+        work: impl Future<Output = T>,
+    ) -> Result<Option<T>, SchemaError> {
+        if !self.set_if_held(engine, self.beat()).await? {
+            return Ok(None);
+        }
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(Some(done)),
+                () = tokio::time::sleep(self.holds_for / RENEWALS_PER_HOLD) => {}
+            }
+            match self.set_if_held(engine, self.beat()).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(error) => tracing::warn!(%error, "cannot renew the lock on the schema; trying again"),
+            }
+        }
     }
 
     /// What must hold for whoever acts as the owner.
@@ -85,19 +133,19 @@ impl Lock {
         self.set_if_held(engine, RELEASED).await.map(drop)
     }
 
-    async fn set_if_held(&self, engine: &CqlEngine, expires_at: i64) -> Result<bool, SchemaError> {
+    async fn set_if_held(&self, engine: &CqlEngine, beat: i64) -> Result<bool, SchemaError> {
         let mut batch = Batch::new(bookkeeping());
         batch.conditions = self.conditions();
-        batch.statics = vec![(EXPIRES_AT, expires_at.into())];
+        batch.statics = vec![(BEAT, beat.into())];
         Ok(engine.write(batch).await? == Outcome::Applied)
     }
 
     /// Takes it from the state that was read. Two who read the same cannot both succeed.
-    async fn set(&self, engine: &CqlEngine, read: &Statics, expires_at: i64) -> Result<bool, SchemaError> {
+    async fn set(&self, engine: &CqlEngine, read: &Statics) -> Result<bool, SchemaError> {
         let unchanged = |column: usize| Condition::Static { column, equals: read[column].clone() };
         let mut batch = Batch::new(bookkeeping());
-        batch.conditions = vec![unchanged(OWNER), unchanged(EXPIRES_AT)];
-        batch.statics = vec![(OWNER, self.owner.into()), (EXPIRES_AT, expires_at.into())];
+        batch.conditions = vec![unchanged(OWNER), unchanged(BEAT)];
+        batch.statics = vec![(OWNER, self.owner.into()), (BEAT, self.beat().into())];
         match engine.write(batch).await {
             Ok(outcome) => Ok(outcome == Outcome::Applied),
             // The next look tells: the owner is us or it is not.
@@ -111,8 +159,13 @@ impl Lock {
         Ok(current[OWNER] == Some(self.owner.into()))
     }
 
-    fn expires_at(&self) -> i64 {
-        self.clock.now_ms().saturating_add(millis(self.holds_for))
+    /// Grows with the monotonic clock, so that each renewal changes the row. Never `RELEASED`, whatever the wall clock is
+    /// set to.
+    fn beat(&self) -> i64 {
+        self.clock
+            .now_ms()
+            .saturating_add(millis(self.holds_for))
+            .max(RELEASED + 1 + millis(self.clock.began.elapsed()))
     }
 }
 

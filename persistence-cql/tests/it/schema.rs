@@ -1,6 +1,6 @@
 //! Setting up, updating and checking the schema.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use persistence::engine::{Batch, Engine as _, KeyRange, Outcome, Partition, RowChange, Slice, Versioned};
 use persistence::tables;
@@ -122,24 +122,58 @@ async fn a_schema_newer_than_the_binary_is_left_alone() {
     keyspace.drop().await;
 }
 
+const OTHER_OWNER: &str = "5b1c395e-b41f-41e5-9f22-ba0be0483c18";
+const HOUR_MS: i64 = 3_600_000;
+
+/// The schema as it is while another node applies it.
+async fn lock_for_other(keyspace: &Keyspace, expires_at: i64) {
+    change(keyspace, "DELETE FROM KEYSPACE.schema_version WHERE bucket = 0").await;
+    let set = format!("lock_owner = {OTHER_OWNER}, lock_expires_at = {expires_at}");
+    change(keyspace, &format!("UPDATE KEYSPACE.schema_version SET {set} WHERE bucket = 0")).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_is_waited_for_until_its_holder_is_out_of_time() {
+async fn a_lock_of_a_dead_holder_is_taken_after_one_hold_whatever_its_clock_was() {
     let keyspace = Keyspace::unused();
     schema::setup(&keyspace.config, &terms()).await.unwrap();
-    let lock_until = async |expires_at: i64| {
-        change(&keyspace, "DELETE FROM KEYSPACE.schema_version WHERE bucket = 0").await;
-        let set =
-            "UPDATE KEYSPACE.schema_version SET lock_owner = 5b1c395e-b41f-41e5-9f22-ba0be0483c18, lock_expires_at";
-        change(&keyspace, &format!("{set} = {expires_at} WHERE bucket = 0")).await;
-    };
-    let hasty = LockTerms { holds_for: Duration::from_millis(500), ..terms() };
+    let holds_for = Duration::from_secs(1);
+    for expires_at in [NOW_MS + HOUR_MS, NOW_MS - HOUR_MS, i64::MAX, i64::MIN] {
+        lock_for_other(&keyspace, expires_at).await;
+        let began = Instant::now();
+        let updated = schema::update(&keyspace.config, &LockTerms { holds_for, ..terms() }).await;
+        updated.unwrap_or_else(|error| panic!("expires at {expires_at}: {error}"));
+        let took = began.elapsed();
+        eprintln!("expires at {expires_at}: taken after {took:?}");
+        assert!(took >= holds_for, "expires at {expires_at}: stolen after {took:?}");
+        schema::check(&keyspace.config).await.unwrap();
+    }
+    keyspace.drop().await;
+}
 
-    lock_until(NOW_MS + 3_600_000).await;
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_is_renewed_is_not_taken_whatever_the_clock_of_its_holder_says() {
+    let keyspace = Keyspace::unused();
+    schema::setup(&keyspace.config, &terms()).await.unwrap();
+    lock_for_other(&keyspace, NOW_MS - HOUR_MS).await;
+    let session = keyspace.session().await;
+    let holder = {
+        let name = keyspace.config.keyspace.clone();
+        tokio::spawn(async move {
+            let mut renewals = tokio::time::interval(Duration::from_millis(200));
+            for beat in 1.. {
+                renewals.tick().await;
+                let expires_at = NOW_MS - HOUR_MS + beat;
+                let set = format!("UPDATE {name}.schema_version SET lock_expires_at = {expires_at} WHERE bucket = 0");
+                let set = format!("{set} IF lock_owner = {OTHER_OWNER}");
+                session.query_unpaged(set, ()).await.expect("the node takes it");
+            }
+        })
+    };
+    let hasty = LockTerms { holds_for: Duration::from_secs(3), ..terms() };
     let locked = schema::update(&keyspace.config, &hasty).await;
     assert!(matches!(locked, Err(SchemaError::Locked)), "{locked:?}");
-
-    lock_until(NOW_MS + 300).await;
-    schema::update(&keyspace.config, &terms()).await.unwrap();
+    holder.abort();
+    schema::update(&keyspace.config, &hasty).await.unwrap();
     schema::check(&keyspace.config).await.unwrap();
     keyspace.drop().await;
 }
