@@ -1,28 +1,51 @@
-//! How many seeds a random test takes: a fixed number in CI, and as many as there is time for when somebody asks for more.
+//! The number of inputs of a random test: fixed in CI, and as many as fit into a given time for a longer search.
 
 use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// Seconds for which each random test goes on with further seeds.
-const SECONDS_VARIABLE: &str = "EVERROW_FUZZ_SECONDS";
-
-/// Seeds from zero on: at least this many, and more until the time that the variable gives is over.
-pub(crate) fn seeds(at_least: u64) -> impl Iterator<Item = u64> {
-    let seconds = std::env::var(SECONDS_VARIABLE).ok().map(|text| text.parse().expect("a number of seconds"));
-    let began_at = Instant::now();
-    let has_time = move || seconds.is_some_and(|seconds| began_at.elapsed() < Duration::from_secs(seconds));
-    (0..).take_while(move |seed| *seed < at_least || has_time())
-}
-
+/// Seconds for which each random test continues with further inputs.
+const SECONDS: &str = "EVERROW_FUZZ_SECONDS";
 /// Replaces the usual number of rounds of every fuzz test.
 const ROUNDS: &str = "EVERROW_FUZZ_ROUNDS";
 
-pub(crate) fn rounds(usual: usize) -> usize {
-    match std::env::var(ROUNDS) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{ROUNDS} is a number, not {text:?}")),
-        Err(_) => usual,
+/// Seeds from zero on: at least this many, and more until the time in `EVERROW_FUZZ_SECONDS` is over.
+pub(crate) fn seeds(at_least: u64) -> Inputs {
+    Inputs { next: 0, at_least, until: number(SECONDS).map(|seconds| Instant::now() + Duration::from_secs(seconds)) }
+}
+
+/// Rounds of a test with one fixed seed, continued like [`seeds`].
+pub(crate) fn rounds(usual: u64) -> Inputs {
+    seeds(number(ROUNDS).unwrap_or(usual))
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}")))
+}
+
+pub(crate) struct Inputs {
+    next: u64,
+    at_least: u64,
+    until: Option<Instant>,
+}
+
+impl Iterator for Inputs {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let input = self.next;
+        let goes_on = input < self.at_least || self.until.is_some_and(|until| Instant::now() < until);
+        self.next += u64::from(goes_on);
+        goes_on.then_some(input)
+    }
+}
+
+impl Drop for Inputs {
+    /// A report of a search needs the number; it is shown with `--nocapture`.
+    fn drop(&mut self) {
+        println!("{} inputs", self.next);
     }
 }
 

@@ -26,7 +26,7 @@ fn fuzz_task_tokens() {
         started_at: 9,
     });
     let mut random = random();
-    for round in 0..rounds(50_000) {
+    for round in rounds(50_000) {
         let bytes: Bytes = damaged(&mut random, &whole).into();
         match parse_task_token(NAMESPACE, &bytes) {
             Ok(parsed) => assert!(!parsed.workflow_id.is_empty(), "round {round} (seed {SEED}): {bytes:?}"),
@@ -48,7 +48,7 @@ fn fuzz_page_tokens_of_history() {
         ..HistoryPageToken::default()
     });
     let mut random = random();
-    for round in 0..rounds(50_000) {
+    for round in rounds(50_000) {
         let bytes: Bytes = damaged(&mut random, &whole).into();
         let asked = random.random_ratio(1, 2).then_some(RunId(RUN));
         match parse_page_token(NAMESPACE, ("workflow", asked), &bytes) {

@@ -84,7 +84,7 @@ fn the_door_and_prost_agree_on_what_is_a_message() {
     let tables = &DOOR.tables;
     let mut random = random();
     let (mut n_admitted, mut n_refused) = (0, 0);
-    for round in 0..rounds(20_000) {
+    for round in rounds(20_000) {
         let message = &requests[random.random_range(0..requests.len())];
         let mut bytes = random_message(&mut random, message, 8);
         let is_damaged = random.random_ratio(1, 2) && !bytes.is_empty();

@@ -22,7 +22,7 @@ fn fuzz_tokens_of_tasks_and_queries() {
     };
     let query = QueryTaskToken { namespace_id: id, task_queue: "queue".into(), task_id: "task".into() };
     let mut random = random();
-    for round in 0..rounds(50_000) {
+    for round in rounds(50_000) {
         let bytes = damaged(&mut random, &task.encode_to_vec());
         let error = token::decode(&bytes).err();
         let bytes = damaged(&mut random, &query.encode_to_vec());

@@ -67,7 +67,7 @@ fn fuzz_requests_in_json() {
         "maximumPageSize=7&execution.runId=r&buildIds=a&buildIds=b&startTimeFilter.earliestTime=x&a[b]=c&waitNewEvent";
     let mut random = random();
     let mut n_read = 0;
-    for round in 0..rounds(4_000) {
+    for round in rounds(4_000) {
         let found = &found[random.random_range(0..found.len())];
         let mut body = random_json(&mut random, Some(&found.route.input), 6).into_bytes();
         if random.random_ratio(1, 4) {
