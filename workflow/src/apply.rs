@@ -1,4 +1,4 @@
-//! apply: how an event changes a state. Live transitions, replay and, later, reset and replication share it.
+//! apply: how an event changes a state. Live transitions, replay and reset share it.
 //!
 //! It trusts: whoever decided on the event, or replay, has checked that it fits.
 

@@ -6,6 +6,7 @@
 mod others;
 mod answers;
 mod run;
+mod transcript;
 mod walk;
 
 mod activity;
