@@ -1,4 +1,4 @@
-//! Our errors and gRPC codes, both ways: the only maker of `tonic::Status`. Details are the typed ones SDKs decode.
+//! `ServiceError` and its conversion to gRPC: the only maker of `tonic::Status`. Details are the typed ones SDKs decode.
 
 use persistence::error::StoreError;
 use prost::{Message, Name};
@@ -56,6 +56,9 @@ pub enum ServiceError {
     ShardOwnershipLost(i32),
     #[error("{0}")]
     Unavailable(String),
+    /// The store failed, or refused for now. Its text is for the log: `for_client` replaces it.
+    #[error("{0}")]
+    Store(StoreError),
     #[error("{0}")]
     DeadlineExceeded(String),
     /// The caller may try the whole again.
@@ -108,6 +111,12 @@ impl ServiceError {
         matches!(
             self,
             Self::Unavailable(_)
+                | Self::Store(
+                    StoreError::Unavailable(_)
+                        | StoreError::OutcomeUnknown(_)
+                        | StoreError::LeaseLost(_)
+                        | StoreError::Refused(_)
+                )
                 | Self::ShardOwnershipLost(_)
                 | Self::ResourceExhausted { .. }
                 | Self::DeadlineExceeded(_)
@@ -120,6 +129,8 @@ impl ServiceError {
         match self {
             Self::ShardOwnershipLost(_) => Self::Unavailable("shard unavailable, please backoff and retry".into()),
             Self::DataLoss(_) => Self::Unavailable("internal history service error".into()),
+            Self::Store(StoreError::TooLarge(_)) => Self::InvalidArgument("too large to be stored".into()),
+            Self::Store(_) => Self::Unavailable("the store is unavailable, please retry".into()),
             Self::Internal(message) => {
                 Self::Internal(format!("something went wrong, please retry ({:08x})", hash(&message)))
             }
@@ -188,7 +199,8 @@ impl ServiceError {
             Self::TaskAlreadyStarted(_) => "TaskAlreadyStarted",
             Self::StickyWorkerUnavailable => "StickyWorkerUnavailable",
             Self::ShardOwnershipLost(_) => "ShardOwnershipLost",
-            Self::Unavailable(_) => "Unavailable",
+            Self::Store(StoreError::TooLarge(_)) => "InvalidArgument",
+            Self::Unavailable(_) | Self::Store(_) => "Unavailable",
             Self::DeadlineExceeded(_) => "DeadlineExceeded",
             Self::Aborted(_) => "Aborted",
             Self::Operations(_) => "MultiOperationExecution",
@@ -201,7 +213,9 @@ impl ServiceError {
 
     fn code(&self) -> Code {
         match self {
-            Self::InvalidArgument(_) | Self::QueryFailed { .. } => Code::InvalidArgument,
+            Self::InvalidArgument(_) | Self::QueryFailed { .. } | Self::Store(StoreError::TooLarge(_)) => {
+                Code::InvalidArgument
+            }
             Self::NotFound(_) | Self::NamespaceNotFound { .. } => Code::NotFound,
             Self::NamespaceAlreadyExists { .. } | Self::AlreadyStarted { .. } => Code::AlreadyExists,
             Self::TaskAlreadyStarted(_) | Self::AlreadyExists(_) => Code::AlreadyExists,
@@ -210,7 +224,9 @@ impl ServiceError {
             Self::FailedPrecondition(_) | Self::WorkflowNotReady(_) | Self::NamespaceInvalidState { .. } => {
                 Code::FailedPrecondition
             }
-            Self::ShardOwnershipLost(_) | Self::StickyWorkerUnavailable | Self::Unavailable(_) => Code::Unavailable,
+            Self::ShardOwnershipLost(_) | Self::StickyWorkerUnavailable | Self::Unavailable(_) | Self::Store(_) => {
+                Code::Unavailable
+            }
             Self::DeadlineExceeded(_) => Code::DeadlineExceeded,
             Self::Aborted(_) | Self::OperationAborted => Code::Aborted,
             // That of the first one that was tried and failed.
@@ -266,6 +282,7 @@ impl ServiceError {
             | Self::FailedPrecondition(_)
             | Self::ShardOwnershipLost(_)
             | Self::Unavailable(_)
+            | Self::Store(_)
             | Self::DeadlineExceeded(_)
             | Self::Aborted(_)
             | Self::Unimplemented(_)
@@ -393,14 +410,13 @@ impl From<Rejection> for ServiceError {
 
 impl From<StoreError> for ServiceError {
     fn from(error: StoreError) -> Self {
-        let message = error.to_string();
         match error {
+            StoreError::Corrupt(_) => Self::DataLoss(error.to_string()),
             StoreError::Unavailable(_)
             | StoreError::OutcomeUnknown(_)
             | StoreError::LeaseLost(_)
-            | StoreError::Refused(_) => Self::Unavailable(message),
-            StoreError::TooLarge(_) => Self::InvalidArgument(message),
-            StoreError::Corrupt(_) => Self::DataLoss(message),
+            | StoreError::Refused(_)
+            | StoreError::TooLarge(_) => Self::Store(error),
         }
     }
 }

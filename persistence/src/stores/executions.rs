@@ -19,6 +19,7 @@ mod counts;
 mod jobs;
 mod timers;
 mod dead_letter;
+mod queue_rows;
 mod run_rows;
 
 pub use commit::{CurrentWrite, RunWrite, ScheduleWrite, ShardCommit};
@@ -26,6 +27,7 @@ pub use counts::RunCounts;
 pub use dead_letter::DeadLetter;
 pub use jobs::{JobKey, JobWrite};
 pub use keys::{ItemKind, RowKind};
+pub use queue_rows::{DamagedQueueRow, QueuePage};
 pub use run_rows::{DamagedRow, Salvaged};
 pub use timers::{QueuedTimer, TimerKey, TimerRows};
 
@@ -45,14 +47,6 @@ pub struct QueuedTask<T> {
     pub task_id: i64,
     pub key: ExecutionKey,
     pub task: T,
-}
-
-/// Tasks in the order of their queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueuePage<T> {
-    pub tasks: Vec<T>,
-    /// There may be more after the last of them.
-    pub has_more: bool,
 }
 
 /// Workflows that have a run, in the order of their keys.
@@ -192,7 +186,7 @@ impl ExecutionStore {
     /// Transfer tasks after this one, from at most `limit_rows` rows; a row has all tasks of one commit.
     ///
     /// # Errors
-    /// `Corrupt` if a row does not decode.
+    /// If the store cannot be read.
     pub async fn read_transfer(
         &self,
         shard: ShardId,
@@ -209,7 +203,7 @@ impl ExecutionStore {
     /// Visibility tasks after this one, likewise.
     ///
     /// # Errors
-    /// `Corrupt` if a row does not decode.
+    /// If the store cannot be read.
     pub async fn read_visibility(
         &self,
         shard: ShardId,
@@ -232,14 +226,13 @@ impl ExecutionStore {
     ) -> Result<QueuePage<QueuedTask<T>>, StoreError> {
         let range = keys::immediate_after(queue, after_task_id);
         let page = self.engine.read(Slice::new(shards::partition(shard), range, limit_rows)).await?;
-        let mut tasks = Vec::new();
-        for row in page.rows {
-            let place = format!("{shard}, {queue:?} at {:?}", row.key.last());
-            let data = rows::versioned(row.values).map(|(_, data)| data);
-            let row = data.and_then(&decode).map_err(|bad| bad.at(place))?;
-            tasks.extend(row.into_iter().filter(|task| task.task_id > after_task_id));
-        }
-        Ok(QueuePage { tasks, has_more: page.next.is_some() })
+        let mut last_before = None;
+        Ok(queue_rows::decode_page(queue, page, |(_, last_task_id), data| {
+            let mut tasks = decode(data)?;
+            check_ids(&tasks, last_before.replace(last_task_id), last_task_id)?;
+            tasks.retain(|task| task.task_id > after_task_id);
+            Ok(tasks)
+        }))
     }
 
     /// The runs that closed last before an owner of the shard released it; none if none ever did.
@@ -302,6 +295,35 @@ impl ExecutionStore {
         Ok(runs)
     }
 
+    /// The run of a workflow that started last, by the keys of its rows: for a workflow whose current row is damaged.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn newest_run(
+        &self,
+        shard: ShardId,
+        namespace_id: NamespaceId,
+        workflow_id: &Arc<str>,
+    ) -> Result<Option<ExecutionKey>, StoreError> {
+        let range = keys::runs_of(namespace_id, workflow_id);
+        let mut slice = Slice::new(shards::partition(shard), range, RUN_PAGE);
+        let mut newest = None;
+        loop {
+            let page = self.engine.read(slice.clone()).await?;
+            let ids = page.rows.iter().filter_map(|row| match row.key.get(3) {
+                Some(Value::Uuid(id)) => Some(RunId(*id)),
+                _ => None,
+            });
+            let started = |id: RunId| (id.started_within().map(|within| *within.start()), id.0);
+            newest = newest.into_iter().chain(ids).max_by_key(|id| started(*id));
+            if page.next.is_none() {
+                let key = |run_id| ExecutionKey { namespace_id, workflow_id: Arc::clone(workflow_id), run_id };
+                return Ok(newest.map(key));
+            }
+            slice.after = page.next;
+        }
+    }
+
     async fn run_rows(&self, shard: ShardId, key: &ExecutionKey) -> Result<Vec<Row>, StoreError> {
         let mut slice = Slice::new(shards::partition(shard), KeyRange::prefix(keys::run(key)), RUN_PAGE);
         let mut rows = Vec::new();
@@ -314,6 +336,14 @@ impl ExecutionStore {
             slice.after = page.next;
         }
     }
+}
+
+/// A row is named by its last task, and its ids lie behind those of the row before it: the queue counts on both.
+fn check_ids<T>(tasks: &[QueuedTask<T>], last_before: Option<i64>, last_task_id: i64) -> Decoded<()> {
+    let is_ascending = tasks.is_sorted_by(|one, next| one.task_id < next.task_id);
+    let is_named = tasks.last().is_some_and(|last| last.task_id == last_task_id);
+    let is_behind = tasks.first().is_some_and(|first| last_before.is_none_or(|before| first.task_id > before));
+    if is_ascending && is_named && is_behind { Ok(()) } else { Err(Malformed::new("tasks that are not of this row")) }
 }
 
 /// The last two clustering columns.

@@ -21,6 +21,9 @@ use crate::tables::{QUEUE_NAMES, QUEUES};
 const NEXT_MESSAGE_ID: usize = 0;
 const QUEUE: usize = 1;
 
+/// The type of the queues, one per shard, that hold queue tasks and rows of queues that cannot be worked off.
+pub const DEAD_LETTERS: i32 = 1;
+
 /// Messages count from here.
 const FIRST_MESSAGE_ID: i64 = 1;
 

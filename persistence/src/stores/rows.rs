@@ -35,6 +35,12 @@ impl Malformed {
     }
 }
 
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 pub(crate) fn to_value(record: &impl Message) -> Value {
     Value::Blob(record.encode_to_vec().into())
 }

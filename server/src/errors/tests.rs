@@ -18,6 +18,30 @@ fn our_inner_workings_stay_inside() {
 }
 
 #[test]
+fn no_text_of_the_store_reaches_a_client() {
+    let text = || "table executions, shard 3: record does not decode".to_owned();
+    let retry = (Code::Unavailable, "the store is unavailable, please retry");
+    let cases = [
+        (StoreError::Unavailable(text()), retry),
+        (StoreError::OutcomeUnknown(text()), retry),
+        (StoreError::LeaseLost(text()), retry),
+        (StoreError::Refused(text()), retry),
+        (StoreError::TooLarge(text()), (Code::InvalidArgument, "too large to be stored")),
+        (StoreError::Corrupt(text()), (Code::Unavailable, "internal history service error")),
+    ];
+    for (error, (code, message)) in cases {
+        let is_permanent = matches!(error, StoreError::TooLarge(_) | StoreError::Corrupt(_));
+        let error = ServiceError::from(error);
+        assert!(error.to_string().contains("executions"), "the log has it: {error}");
+        assert_eq!(error.is_transient(), !is_permanent, "{error:?}");
+        let operations = ServiceError::operations([Some(error.clone()), None]).for_client();
+        assert!(!format!("{operations:?}").contains("executions"), "{operations:?}");
+        let status = Status::from(error.for_client());
+        assert_eq!((status.code(), status.message()), (code, message));
+    }
+}
+
+#[test]
 fn exhaustion_is_told_in_headers_too() {
     let error = ServiceError::ResourceExhausted {
         cause: ResourceExhaustedCause::RpsLimit,

@@ -101,7 +101,9 @@ where
     loop {
         // Boxed: the services' own futures are large, and this one is moved about inside others.
         let error = match Box::pin(ask()).await {
-            Err(error @ (ServiceError::Unavailable(_) | ServiceError::ShardOwnershipLost(_))) => error,
+            Err(
+                error @ (ServiceError::Unavailable(_) | ServiceError::Store(_) | ServiceError::ShardOwnershipLost(_)),
+            ) if error.is_transient() => error,
             answer => return answer,
         };
         let next_at = Instant::now() + env.jittered(pause);
@@ -126,7 +128,7 @@ pub(crate) async fn answer<T>(
     call.failed(&error);
     match (&error, error.hidden_hash()) {
         (_, Some(hash)) => error!(method, %error, hash = format_args!("{hash:08x}"), "a call failed"),
-        (ServiceError::Unavailable(_) | ServiceError::ShardOwnershipLost(_), None) => {
+        (ServiceError::Unavailable(_) | ServiceError::Store(_) | ServiceError::ShardOwnershipLost(_), None) => {
             warn!(method, %error, "a call failed")
         }
         // The rest is the client's own doing, and the client is told.

@@ -178,10 +178,12 @@ async fn checked(frontend: &Frontend, spec: Option<EndpointSpec>) -> Result<Endp
         Some(Variant::Worker(_) | Variant::External(_)) | None => None,
     };
     check::spec(spec.as_ref(), |_| match &target {
-        Some(Err(error)) => {
+        Some(Err(error @ ServiceError::NamespaceNotFound { .. })) => {
             let message = format!("could not verify namespace referenced by target exists: {error}");
             Err(ServiceError::FailedPrecondition(message))
         }
+        // The store's trouble is not the client's: its text stays inside.
+        Some(Err(error)) => Err(error.clone()),
         Some(Ok(_)) | None => Ok(()),
     })?;
     let namespace_id = target.and_then(Result::ok).map(|namespace| namespace.id.to_string());

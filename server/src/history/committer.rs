@@ -47,7 +47,7 @@ pub(crate) struct Submission {
     pub(crate) runs: Vec<RunCommit>,
     pub(crate) current: Option<CurrentCommit>,
     pub(crate) deleted: Option<DeletedRun>,
-    /// Of a run that is ended because it is damaged.
+    /// Of a run that is ended because it is damaged, or of a queue.
     pub(crate) damaged: Vec<DamagedRow>,
     pub(crate) schedule: Option<ScheduleCommit>,
     pub(crate) job: Option<JobWrite>,

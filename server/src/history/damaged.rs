@@ -4,11 +4,12 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use persistence::error::StoreError;
 use persistence::stores::executions::{CurrentWrite, DamagedRow};
 use persistence::stores::visibility::Index;
 use persistence::stores::visibility::record::Record;
 use tracing::error;
-use workflow::{ExecutionKey, ExecutionState, Input};
+use workflow::{CurrentRun, ExecutionKey, ExecutionState, Input, NamespaceId};
 
 use super::cache::Execution;
 use super::committer::{CurrentCommit, DeletedRun, Submission};
@@ -16,7 +17,7 @@ use super::describe::public_status;
 use super::listing::removed_record;
 use super::shard::Shard;
 use super::tally::StatusChange;
-use super::transact::TransactError;
+use super::transact::{TransactError, current_run};
 use crate::errors::ServiceError;
 use crate::search_attributes::attribute::NAMESPACE_DIVISION;
 
@@ -44,6 +45,25 @@ impl Shard {
         execution.state = Some(Arc::clone(&state));
         execution.current = Some(self.slots.current(key.namespace_id, &key.workflow_id));
         Ok((state, salvaged.damaged))
+    }
+
+    /// What the damaged current row of a workflow said, from the run that started last. The next change of the workflow's
+    /// current run replaces the row.
+    pub(super) async fn rebuild_current(
+        &self,
+        namespace_id: NamespaceId,
+        workflow_id: &Arc<str>,
+        problem: &str,
+    ) -> Result<Option<CurrentRun>, ServiceError> {
+        let executions = &self.stores.executions;
+        let newest = executions.newest_run(self.id, namespace_id, workflow_id).await?;
+        error!(%namespace_id, %workflow_id, problem, ?newest, "current row is damaged; the newest run is taken for it");
+        let Some(key) = newest else { return Ok(None) };
+        let state = match executions.load_run(self.id, &key).await {
+            Err(StoreError::Corrupt(_)) => executions.salvage_run(self.id, &key).await?.map(|salvaged| salvaged.state),
+            loaded => loaded?,
+        };
+        Ok(state.as_ref().map(current_run))
     }
 
     /// Removes a run whose state cannot be read: its rows by their keys, its place in lists by its record there.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use persistence::error::StoreError;
 use proto::temporal::api::common::v1::{Payload, Payloads};
 use proto::temporal::api::enums::v1::{WorkflowExecutionStatus, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use proto::temporal::api::update::v1::Request;
@@ -186,7 +187,12 @@ impl Shard {
         if !self.workflow_ids.may_have(namespace_id, workflow_id) {
             return Ok(None);
         }
-        let stored = self.stores.executions.load_current(self.id, namespace_id, workflow_id).await?;
+        let stored = match self.stores.executions.load_current(self.id, namespace_id, workflow_id).await {
+            Err(StoreError::Corrupt(problem)) => {
+                Box::pin(self.rebuild_current(namespace_id, workflow_id, &problem)).await?
+            }
+            stored => stored?,
+        };
         if stored.is_none() {
             self.workflow_ids.looked_in_vain(|| self.tally.n_runs());
         }

@@ -1,4 +1,5 @@
-//! transact: lock, load, decide, submit, wait until durable, reply. The only maker of a commit.
+//! transact: lock a run, load it, decide, submit, wait until durable, reply. Deletions, schedules and jobs build their own
+//! submissions; every submission goes through the committer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -371,7 +372,11 @@ impl From<TransactError> for ServiceError {
             TransactError::Store(error) => error.into(),
             TransactError::Namespace(error) | TransactError::Erasing(error) => error,
             // Worth another try: nothing was applied, or a repeated request finds that it was.
-            TransactError::Closed(_) => Self::Unavailable(error.to_string()),
+            TransactError::Closed(Closed::LeaseLost | Closed::Shutdown) => Self::Unavailable(error.to_string()),
+            // They end with the store's own words.
+            TransactError::Closed(Closed::GivenUp(_) | Closed::Unresolved(_)) => {
+                Self::Store(StoreError::Unavailable(error.to_string()))
+            }
             TransactError::Panicked => Self::Internal(error.to_string()),
         }
     }

@@ -165,7 +165,7 @@ impl Shard {
 
 /// An error that is worth another try is tried again whole.
 fn wrapped(error: ServiceError, wrap: fn(ServiceError) -> ServiceError) -> ServiceError {
-    if matches!(error, ServiceError::Unavailable(_) | ServiceError::ShardOwnershipLost(_)) {
+    if matches!(error, ServiceError::Unavailable(_) | ServiceError::Store(_) | ServiceError::ShardOwnershipLost(_)) {
         error
     } else {
         wrap(error)

@@ -1,11 +1,16 @@
 //! A run with a damaged row: everything that is asked of it is refused without a word of the store's, save to end. Others
 //! go on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use persistence::embedded::{Embedded, Options};
 use persistence::engine::{Batch, Engine, KeyRange, Partition, Row, Slice};
+use persistence::stores::Stores;
+use persistence::stores::executions::RowKind;
+use persistence::stores::queues::QueueKey;
+use persistence::stores::shards::{Claim, ShardId};
 use persistence::table::Value;
 use persistence::tables::EXECUTIONS;
 use proto::temporal::api::common::v1::WorkflowExecution;
@@ -45,6 +50,111 @@ async fn a_damaged_run_can_be_terminated_and_deleted_whichever_row_is_damaged() 
     // Others are as before.
     ByHand::new(&given, "template").describe().await;
     lists_agree(&given, 1 + n_rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_whose_current_row_is_damaged_is_described_terminated_and_deleted_without_a_run_id() {
+    let given = a_node().await;
+    let workflow = ByHand::new(&given, "renamed");
+    let first = workflow.start().await;
+    workflow.terminate().await;
+    let second = workflow.start().await;
+    assert_ne!(first, second);
+    let directory = given.stop().await;
+    damage_current(&directory, "renamed").await;
+
+    let given = a_node_in(directory).await;
+    let workflow = ByHand::new(&given, "renamed");
+    let described = workflow.describe().await.workflow_execution_info.and_then(|info| info.execution);
+    assert_eq!(described.expect("a run").run_id, second);
+    workflow.signal("hello").await;
+    workflow.terminate().await;
+    let directory = given.stop().await;
+    damage_current(&directory, "renamed").await;
+
+    let given = a_node_in(directory).await;
+    let workflow = ByHand::new(&given, "renamed");
+    let request = public::DeleteWorkflowExecutionRequest {
+        namespace: NAMESPACE.into(),
+        workflow_execution: Some(workflow.execution()),
+    };
+    given.client().delete_workflow_execution(request).await.expect("the newest run is deleted");
+    workflow.start().await;
+}
+
+/// The row that names the newest run of a workflow.
+async fn damage_current(directory: &TempDir, id: &str) {
+    let engine = open(directory);
+    let mut n_damaged = 0;
+    for shard in 1..=2 {
+        let partition = Partition::new(&EXECUTIONS, vec![Value::Int(shard)]);
+        let current = KeyRange::prefix(vec![Value::Int(RowKind::Current as i32)]);
+        let page = engine.read(Slice::new(partition.clone(), current, 10_000)).await.expect("rows are read");
+        for mut row in page.rows.into_iter().filter(|row| row.key[2] == Value::Text(id.into())) {
+            row.values[1] = Value::Blob(Bytes::from_static(GARBAGE));
+            engine.write(Batch { puts: vec![row], ..Batch::new(partition.clone()) }).await.expect("a row is written");
+            n_damaged += 1;
+        }
+    }
+    assert_eq!(n_damaged, 1);
+}
+
+/// Rows of all queues of both shards, above what is acknowledged.
+async fn damage_queues(directory: &TempDir) {
+    let engine = open(directory);
+    let stores = Stores::new(Arc::clone(&engine) as Arc<dyn Engine>);
+    for shard in 1..=2 {
+        let claim = Claim { owner: "test".into(), nonce: Uuid::from_u128(7) };
+        let acked = stores.shards.acquire(ShardId(shard), claim).await.expect("the shard is taken").shard;
+        let timer = (acked.timer_acked.fires_at.0 + 1, 1);
+        for (kind, (sort_key, id)) in [
+            (RowKind::TransferQueue, (0, acked.transfer_acked + 1)),
+            (RowKind::VisibilityQueue, (0, acked.visibility_acked + 1)),
+            (RowKind::TimerQueue, timer),
+        ] {
+            let nobody = [Value::Uuid(Uuid::nil()), Value::from(""), Value::Uuid(Uuid::nil())];
+            let mut key = vec![Value::Int(kind as i32)];
+            key.extend(nobody);
+            key.extend([Value::Bigint(sort_key), Value::Bigint(id)]);
+            let row = Row { key, values: vec![Value::Bigint(0), Value::Blob(Bytes::from_static(GARBAGE))] };
+            let partition = Partition::new(&EXECUTIONS, vec![Value::Int(shard)]);
+            engine.write(Batch { puts: vec![row], ..Batch::new(partition) }).await.expect("a row is written");
+        }
+    }
+}
+
+/// How many dead letters hold the garbage as it was.
+async fn n_quarantined(directory: &TempDir) -> usize {
+    let stores = Stores::new(open(directory) as Arc<dyn Engine>);
+    let mut n_found = 0;
+    for shard in 1..=2 {
+        let queue = QueueKey { queue_type: 1, name: format!("shard-{shard}").into() };
+        let page = stores.queues.read(&queue, 0, 100).await.expect("dead letters are read");
+        let has_garbage = |payload: &[u8]| payload.windows(GARBAGE.len()).any(|part| part == GARBAGE);
+        n_found += page.messages.iter().filter(|stored| has_garbage(&stored.message.payload)).count();
+    }
+    n_found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_of_a_queue_is_dead_lettered_once_and_the_queue_goes_on() {
+    let directory = a_node().await.stop().await;
+    damage_queues(&directory).await;
+    let given = a_node_in(directory).await;
+    for n in 0..8 {
+        let workflow = ByHand::new(&given, &format!("run-{n}"));
+        let run_timeout = Some(prost_types::Duration { seconds: 1, nanos: 0 });
+        let request =
+            public::StartWorkflowExecutionRequest { workflow_run_timeout: run_timeout, ..workflow.start_request() };
+        workflow.client().start_workflow_execution(request).await.expect("a start");
+        workflow.poll().await;
+        workflow.event("WorkflowExecutionTimedOut").await;
+    }
+    lists_agree(&given, 8).await;
+    let directory = given.stop().await;
+    assert_eq!(n_quarantined(&directory).await, 6);
+    let directory = a_node_in(directory).await.stop().await;
+    assert_eq!(n_quarantined(&directory).await, 6, "the rows are gone from their queues");
 }
 
 async fn prepare(workflow: &ByHand) {

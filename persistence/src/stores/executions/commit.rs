@@ -17,6 +17,7 @@ use workflow::{
 
 use super::jobs::{JobWrite, put_jobs};
 use super::keys::{self, ItemKind, RowKind};
+use super::queue_rows::ROW_FORMAT;
 use super::timers::{QueuedTimer, TimerKey, put_timers};
 use super::{DamagedRow, QueuedTask, RunCounts};
 use crate::engine::{Batch, Condition, KeyRange, Row};
@@ -44,7 +45,7 @@ pub struct ShardCommit {
     pub schedules: Vec<ScheduleWrite>,
     /// All rows of these runs go, even those that `runs` names.
     pub deleted_runs: Vec<ExecutionKey>,
-    /// Of runs in `runs` that were damaged.
+    /// Of runs in `runs` that were damaged, and of queues.
     pub damaged_rows: Vec<DamagedRow>,
     /// Ascending by task id.
     pub transfer: Vec<QueuedTask<TransferTask>>,
@@ -121,7 +122,7 @@ impl ShardCommit {
     pub fn is_empty(&self) -> bool {
         let changes_no_run = self.runs.is_empty() && self.current.is_empty() && self.deleted_runs.is_empty();
         let changes_no_other = self.schedules.is_empty() && self.jobs.is_empty() && self.left_namespaces.is_empty();
-        changes_no_run && changes_no_other && self.shard_record.is_none()
+        changes_no_run && changes_no_other && self.damaged_rows.is_empty() && self.shard_record.is_none()
     }
 
     /// Changes nothing yet.
@@ -160,7 +161,6 @@ impl ShardCommit {
             batch.statics.push((SHARD, record.to_value()));
         }
         put_runs(&mut batch, &self.runs, &self.deleted_runs);
-        delete_damaged(&mut batch, &self.damaged_rows);
         put_current(&mut batch, &self.current);
         put_schedules(&mut batch, &self.schedules);
         put_tasks(&mut batch, RowKind::TransferQueue, &self.transfer, |tasks| {
@@ -182,6 +182,7 @@ impl ShardCommit {
         put_timers(&mut batch, &self.timers);
         let left_timers: BTreeSet<TimerKey> = self.left_timers.iter().copied().collect();
         batch.deletes.extend(left_timers.into_iter().map(keys::timer));
+        delete_damaged(&mut batch, &self.damaged_rows);
         let completed = [
             (RowKind::TransferQueue, &self.completed_transfer),
             (RowKind::VisibilityQueue, &self.completed_visibility),
@@ -437,7 +438,10 @@ fn put_tasks<T>(
 ) {
     let Some(last) = tasks.last() else { return };
     assert!(tasks.is_sorted_by(|one, next| one.task_id < next.task_id), "tasks of a queue are not in order");
-    batch.puts.push(Row { key: keys::immediate(queue, last.task_id), values: vec![Value::Bigint(0), encode(tasks)] });
+    batch.puts.push(Row {
+        key: keys::immediate(queue, last.task_id),
+        values: vec![Value::Bigint(ROW_FORMAT), encode(tasks)],
+    });
 }
 
 fn counts_row((namespace_id, counts): &(NamespaceId, RunCounts)) -> Row {

@@ -3,7 +3,7 @@
 use prost::Message as _;
 use workflow::{TimerTask, TransferTask, VisibilityTask};
 
-use super::QueuedTask;
+use super::{DamagedQueueRow, QueuedTask};
 use crate::error::StoreError;
 use crate::stores::queues::Message;
 use crate::stores::rows::{self, Malformed};
@@ -13,6 +13,7 @@ use crate::table::Value;
 const TRANSFER: i32 = 1;
 const TIMER: i32 = 2;
 const VISIBILITY: i32 = 3;
+const ROW: i32 = 4;
 
 /// A queue task that was put aside.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,8 @@ pub enum DeadLetter {
         task: TimerTask,
     },
     Visibility(QueuedTask<VisibilityTask>),
+    /// A row of a queue that does not decode, as it was read.
+    Row(DamagedQueueRow),
 }
 
 impl DeadLetter {
@@ -33,6 +36,7 @@ impl DeadLetter {
             Self::Transfer(queued) => (TRANSFER, rows::tasks::encode_transfer(queued).encode_to_vec()),
             Self::Timer { key, task } => (TIMER, rows::tasks::encode_timer_task(key, task).encode_to_vec()),
             Self::Visibility(queued) => (VISIBILITY, rows::tasks::encode_visibility(queued).encode_to_vec()),
+            Self::Row(damaged) => (ROW, damaged.encode().encode_to_vec()),
         };
         Message { encoding, payload: payload.into() }
     }
@@ -47,6 +51,7 @@ impl DeadLetter {
                 .and_then(rows::tasks::decode_timer_task)
                 .map(|(key, task)| Self::Timer { key, task }),
             VISIBILITY => rows::from_value(payload).and_then(rows::tasks::decode_visibility).map(Self::Visibility),
+            ROW => rows::from_value(payload).and_then(DamagedQueueRow::decode).map(Self::Row),
             _ => Err(Malformed::new("an encoding that is not known")),
         };
         decoded.map_err(|bad| bad.at("a dead letter"))

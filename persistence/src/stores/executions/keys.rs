@@ -143,6 +143,11 @@ pub(super) fn all_jobs() -> KeyRange {
     KeyRange::prefix(vec![Value::Int(RowKind::Job as i32)])
 }
 
+/// All runs of a workflow.
+pub(super) fn runs_of(namespace_id: NamespaceId, workflow_id: &Arc<str>) -> KeyRange {
+    KeyRange::prefix(workflow(RowKind::Run, namespace_id, workflow_id))
+}
+
 /// All runs of a namespace.
 pub(super) fn runs(namespace_id: NamespaceId) -> KeyRange {
     KeyRange::prefix(vec![Value::Int(RowKind::Run as i32), Value::Uuid(namespace_id.0)])
@@ -182,7 +187,7 @@ fn workflow(kind: RowKind, namespace_id: NamespaceId, workflow_id: &Arc<str>) ->
     key
 }
 
-fn queue(kind: RowKind, sort_key: i64, id: i64) -> Vec<Value> {
+pub(super) fn queue(kind: RowKind, sort_key: i64, id: i64) -> Vec<Value> {
     let mut key = shard_queue(kind);
     key.extend([Value::Bigint(sort_key), Value::Bigint(id)]);
     key

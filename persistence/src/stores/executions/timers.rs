@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proto::everrow::record;
 use workflow::{NamespaceId, TimerTask, Timestamp};
 
-use super::{ExecutionStore, QueuePage, QueuedTask, keys, place_of};
+use super::{ExecutionStore, QueuePage, QueuedTask, RowKind, keys, place_of, queue_rows};
 use crate::engine::{Batch, Row, Slice};
 use crate::error::StoreError;
 use crate::stores::rows::{self, Decoded, Malformed};
@@ -49,7 +49,7 @@ impl ExecutionStore {
     /// that the last one is the place of the last row.
     ///
     /// # Errors
-    /// `Corrupt` if a row does not decode.
+    /// If the store cannot be read.
     pub async fn read_timers(
         &self,
         shard: ShardId,
@@ -58,22 +58,18 @@ impl ExecutionStore {
         limit_rows: usize,
     ) -> Result<QueuePage<QueuedTimer>, StoreError> {
         if after.fires_at >= before {
-            return Ok(QueuePage { tasks: Vec::new(), has_more: false });
+            return Ok(QueuePage { tasks: Vec::new(), damaged: Vec::new(), has_more: false });
         }
         let range = keys::timers_between(after, before);
         let page = self.engine.read(Slice::new(shards::partition(shard), range, limit_rows)).await?;
-        let mut tasks = Vec::new();
-        for row in page.rows {
-            let place = format!("{shard}, timer queue at {:?}", row.key);
-            tasks.extend(decode_row(row).map_err(|bad| bad.at(place))?);
-        }
-        Ok(QueuePage { tasks, has_more: page.next.is_some() })
+        Ok(queue_rows::decode_page(RowKind::TimerQueue, page, decode_row))
     }
 
-    /// Which of the next rows, at most `limit_rows`, a namespace has.
+    /// Which of the next rows, at most `limit_rows`, a namespace has. A row that does not decode is nobody's: the timer queue
+    /// quarantines it in its turn.
     ///
     /// # Errors
-    /// `Corrupt` if a row does not decode.
+    /// `Corrupt` if a row has no place in the queue.
     pub async fn timer_rows(
         &self,
         shard: ShardId,
@@ -85,13 +81,13 @@ impl ExecutionStore {
         let page = self.engine.read(Slice::new(shards::partition(shard), range, limit_rows)).await?;
         let mut rows = TimerRows { of_namespace: Vec::new(), next: None };
         for row in page.rows {
-            let place = format!("{shard}, timer queue at {:?}", row.key);
-            let timers = decode_row(row).map_err(|bad| bad.at(place))?;
-            let last = timers.last().expect("a row has a timer");
-            if last.queued.key.namespace_id == namespace_id {
-                rows.of_namespace.push(last.timer_key());
+            let place = place_of(&row).map_err(|bad| bad.at(format_args!("{shard}, timer queue")))?;
+            let key = TimerKey { fires_at: Timestamp(place.0), task_id: place.1 };
+            let timers = queue_rows::data_of(row).and_then(|data| decode_row(place, data)).unwrap_or_default();
+            if timers.last().is_some_and(|last| last.queued.key.namespace_id == namespace_id) {
+                rows.of_namespace.push(key);
             }
-            rows.next = page.next.is_some().then(|| last.timer_key());
+            rows.next = page.next.is_some().then_some(key);
         }
         Ok(rows)
     }
@@ -120,12 +116,13 @@ fn encode_row(together: &[&QueuedTimer]) -> Row {
         let one = |timer: &&QueuedTimer| record::TimerTask { task_id: timer.queued.task_id, ..encode(timer) };
         record::TimerTask { together: together.iter().map(one).collect(), ..Default::default() }
     };
-    Row { key: keys::timer(last.timer_key()), values: vec![Value::Bigint(0), rows::to_value(&record)] }
+    Row {
+        key: keys::timer(last.timer_key()),
+        values: vec![Value::Bigint(queue_rows::ROW_FORMAT), rows::to_value(&record)],
+    }
 }
 
-fn decode_row(row: Row) -> Decoded<Vec<QueuedTimer>> {
-    let (fires_at, last_task_id) = place_of(&row)?;
-    let (_, data) = rows::versioned(row.values)?;
+fn decode_row((fires_at, last_task_id): (i64, i64), data: Value) -> Decoded<Vec<QueuedTimer>> {
     let record: record::TimerTask = rows::from_value(data)?;
     let records = match record.together.is_empty() {
         true => vec![record::TimerTask { task_id: last_task_id, ..record }],
@@ -137,7 +134,7 @@ fn decode_row(row: Row) -> Decoded<Vec<QueuedTimer>> {
         Ok(QueuedTimer { fires_at: Timestamp(fires_at), queued: QueuedTask { task_id, key, task } })
     };
     let timers = records.into_iter().map(decode).collect::<Decoded<Vec<_>>>()?;
-    let is_sorted = timers.is_sorted_by_key(|timer| timer.queued.task_id);
+    let is_sorted = timers.is_sorted_by(|one, next| one.queued.task_id < next.queued.task_id);
     let is_named = timers.last().is_some_and(|last| last.queued.task_id == last_task_id);
     let namespace_id = |timer: &QueuedTimer| timer.queued.key.namespace_id;
     if !is_sorted || !is_named || timers.iter().any(|timer| namespace_id(timer) != namespace_id(&timers[0])) {

@@ -2,11 +2,14 @@
 //! panics.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use persistence::engine::{Batch, Engine, KeyRange, Row, Slice};
 use persistence::error::StoreError;
-use persistence::stores::executions::{CurrentWrite, QueuedTask, QueuedTimer, ScheduleWrite, TimerKey};
+use persistence::stores::executions::{
+    CurrentWrite, DeadLetter, QueuedTask, QueuedTimer, RowKind, ScheduleWrite, TimerKey,
+};
 use persistence::table::Value;
 use proto::everrow::record;
 use rand::rngs::StdRng;
@@ -18,12 +21,14 @@ use super::on_model;
 use super::sample::Sampler;
 
 const SEED: u64 = 20_261_118;
-/// `EVERROW_FUZZ_ROUNDS` sets another number.
+/// `EVERROW_FUZZ_ROUNDS` sets another number, and `EVERROW_FUZZ_SECONDS` adds rounds until that time is over.
 const ROUNDS: usize = 3000;
 
 #[tokio::test]
 async fn damaged_rows_are_corrupt_and_no_reason_to_panic() {
-    let rounds = std::env::var("EVERROW_FUZZ_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let at_least = std::env::var("EVERROW_FUZZ_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let seconds = std::env::var("EVERROW_FUZZ_SECONDS").map_or(0, |seconds| seconds.parse().unwrap());
+    let until = Instant::now() + Duration::from_secs(seconds);
     let mut random = StdRng::seed_from_u64(SEED);
     let (model, stores) = on_model();
     let mut owner = Owner::of(stores).await;
@@ -31,8 +36,9 @@ async fn damaged_rows_are_corrupt_and_no_reason_to_panic() {
     fill(&mut owner, &mut state).await;
     let rows = model.read(Slice::new(shard_partition(), KeyRange::all(), 10_000)).await.unwrap().rows;
     assert!(rows.len() > 10, "{} rows", rows.len());
-    let mut n_corrupt = 0;
-    for round in 0..rounds {
+    let (mut n_corrupt, mut rounds) = (0, 0);
+    for round in (0..).take_while(|round| *round < at_least || Instant::now() < until) {
+        rounds = round + 1;
         let row = &rows[random.random_range(0..rows.len())];
         put(&*model, damaged(row, &mut random)).await;
         for (reader, read) in readers(&owner, &state).await {
@@ -44,6 +50,7 @@ async fn damaged_rows_are_corrupt_and_no_reason_to_panic() {
         }
         put(&*model, row.clone()).await;
     }
+    println!("{rounds} inputs");
     assert!(n_corrupt > rounds / 10, "damage is noticed: {n_corrupt} of {rounds}");
     assert_eq!(owner.load(&state.key).await, Some(state), "the last row is whole again");
 }
@@ -74,10 +81,8 @@ async fn fill(owner: &mut Owner, state: &mut ExecutionState) {
                 version: 1,
                 schedule: Some(Arc::new(record::Schedule { conflict_token: 5, ..Default::default() })),
             });
-            let sticky = StickyDispatch {
-                normal_task_queue: "queue".into(),
-                schedule_to_start_timeout: std::time::Duration::from_secs(5),
-            };
+            let sticky =
+                StickyDispatch { normal_task_queue: "queue".into(), schedule_to_start_timeout: Duration::from_secs(5) };
             let task = TransferTask::WorkflowTask {
                 task_queue: "queue".into(),
                 sticky: Some(sticky),
@@ -111,6 +116,47 @@ async fn readers(owner: &Owner, state: &ExecutionState) -> Vec<(&'static str, Re
         ("runs", store.runs(SHARD, key.namespace_id, None).await.map(drop)),
         ("workflow_ids", store.workflow_ids(SHARD, None).await.map(drop)),
     ]
+}
+
+#[tokio::test]
+async fn a_damaged_row_of_a_queue_comes_as_it_is_beside_the_tasks_of_the_others() {
+    let (model, stores) = on_model();
+    let mut owner = Owner::of(stores).await;
+    let mut state = Sampler::new(SEED).state();
+    fill(&mut owner, &mut state).await;
+    let key = state.key.clone();
+    let task = QueuedTask { task_id: 9, key: key.clone(), task: TransferTask::Close { version: 0 } };
+    owner.commit(|commit| commit.transfer.push(task.clone())).await;
+    let rows = model.read(Slice::new(shard_partition(), KeyRange::all(), 10_000)).await.unwrap().rows;
+    let of = |kind: RowKind| rows.iter().find(|row| row.key[0] == Value::Int(kind as i32)).unwrap().clone();
+    let garbage = Bytes::from_static(b"\xff\xff\xff");
+    let store = owner.stores.executions.clone();
+
+    // A record that does not decode, one that was cut to nothing, and a format of a later server.
+    for (format, data) in [(0, garbage.clone()), (0, Bytes::new()), (7, garbage.clone())] {
+        let mut row = of(RowKind::TransferQueue);
+        row.values = vec![Value::Bigint(format), Value::Blob(data.clone())];
+        put(&*model, row).await;
+        let page = store.read_transfer(SHARD, 0, 10).await.unwrap();
+        assert_eq!(page.tasks, std::slice::from_ref(&task));
+        let [damaged] = page.damaged.as_slice() else { panic!("{:?}", page.damaged) };
+        assert_eq!((damaged.task_id, damaged.format, &damaged.data), (1, format, &data));
+        let letter = DeadLetter::Row(damaged.clone());
+        assert_eq!(DeadLetter::from_message(&letter.to_message()), Ok(letter));
+    }
+    let mut row = of(RowKind::TimerQueue);
+    row.values[1] = Value::Blob(garbage.clone());
+    put(&*model, row).await;
+    let from = TimerKey { fires_at: Timestamp(0), task_id: 0 };
+    let page = store.read_timers(SHARD, from, Timestamp(i64::MAX), 10).await.unwrap();
+    assert_eq!((page.tasks.len(), page.damaged[0].sort_key, page.damaged[0].task_id), (0, 50, 2));
+    assert!(store.timer_rows(SHARD, key.namespace_id, from, 10).await.unwrap().of_namespace.is_empty());
+
+    // A commit takes the row away.
+    let damaged = page.damaged[0].row();
+    owner.commit(|commit| commit.damaged_rows.push(damaged)).await;
+    let page = store.read_timers(SHARD, from, Timestamp(i64::MAX), 10).await.unwrap();
+    assert_eq!((page.tasks.len(), page.damaged.len()), (0, 0));
 }
 
 async fn put(engine: &dyn Engine, row: Row) {

@@ -5,6 +5,7 @@ mod cursor;
 mod timers;
 mod closed_runs;
 mod pool;
+mod dead_letters;
 mod runner;
 mod transfer;
 mod visibility;

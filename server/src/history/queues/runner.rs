@@ -4,14 +4,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use persistence::error::StoreError;
 use persistence::stores::executions::{DeadLetter, QueuedTimer, TimerKey};
-use persistence::stores::queues::QueueKey;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
-use tracing::{error, warn};
+use tracing::warn;
 use workflow::{Input, TimerTask, Timestamp};
 
+use super::dead_letters::{put_aside, read_page};
 use super::timers::Wanted;
 use super::{Pool, Timer, Transfer, backoff, lock, schedule, transfer};
 use crate::cluster::peers::Peers;
@@ -27,8 +26,6 @@ const TRIES_WARN: u32 = 8;
 
 /// Failures that no waiting mends, after which a task is put aside.
 const HOPELESS_MAX: u32 = 10;
-/// The type of the queues, one per shard, that hold such tasks.
-pub(crate) const DEAD_LETTERS: i32 = 1;
 
 /// Runs the shard's transfer tasks until the shard is closed.
 pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
@@ -66,7 +63,7 @@ async fn read_transfer_page(shard: &Shard) -> bool {
         return true;
     }
     let Some(after) = lock(&shard.queues.transfer).cursor.begin_page(shard.queues.in_memory_max) else { return false };
-    match shard.stores.executions.read_transfer(shard.id, after, PAGE_ROWS).await {
+    match read_page(shard, || shard.stores.executions.read_transfer(shard.id, after, PAGE_ROWS)).await {
         Ok(page) => {
             let mut transfer = lock(&shard.queues.transfer);
             let ids: Vec<i64> = page.tasks.iter().map(|task| task.task_id).collect();
@@ -128,12 +125,12 @@ async fn read_timers(shard: &Shard, wanted: Wanted) {
 async fn near_timers(
     shard: &Shard,
     wanted: Wanted,
-) -> Result<(Vec<(TimerKey, Timer)>, Timestamp, Option<Timestamp>), StoreError> {
+) -> Result<(Vec<(TimerKey, Timer)>, Timestamp, Option<Timestamp>), ServiceError> {
     let executions = &shard.stores.executions;
     let mut timers: Vec<QueuedTimer> = Vec::new();
     let mut after = wanted.from;
     loop {
-        let page = executions.read_timers(shard.id, after, wanted.before, TIMER_ROWS).await?;
+        let page = read_page(shard, || executions.read_timers(shard.id, after, wanted.before, TIMER_ROWS)).await?;
         timers.extend(page.tasks);
         let (Some(first), Some(last), true) = (timers.first(), timers.last(), page.has_more) else { break };
         let (first, last) = (first.fires_at, last.timer_key());
@@ -145,7 +142,7 @@ async fn near_timers(
         after = last;
     }
     let end = TimerKey { fires_at: wanted.before, task_id: i64::MIN };
-    let beyond = executions.read_timers(shard.id, end, Timestamp(i64::MAX), 1).await?;
+    let beyond = read_page(shard, || executions.read_timers(shard.id, end, Timestamp(i64::MAX), 1)).await?;
     Ok((keyed(timers), wanted.before, beyond.tasks.first().map(|timer| timer.fires_at)))
 }
 
@@ -153,7 +150,7 @@ fn keyed(timers: Vec<QueuedTimer>) -> Vec<(TimerKey, Timer)> {
     timers.into_iter().map(|timer| (timer.timer_key(), timer.queued)).collect()
 }
 
-async fn pause_after(shard: &Shard, error: &StoreError) {
+async fn pause_after(shard: &Shard, error: &ServiceError) {
     warn!(shard = shard.id.0, %error, "cannot read a queue; trying again");
     tokio::time::sleep(shard.env.jittered(Duration::from_secs(1))).await;
 }
@@ -200,13 +197,4 @@ async fn until_settled<F: Future<Output = Result<(), ServiceError>>>(
         tokio::time::sleep(shard.env.jittered(backoff(tries))).await;
         place = Some(pool.place().await);
     }
-}
-
-/// Keeps the task where an operator finds it, so that it does not hold up those behind it for ever.
-pub(super) async fn put_aside(shard: &Shard, letter: &DeadLetter) -> Result<(), ServiceError> {
-    let queue = QueueKey { queue_type: DEAD_LETTERS, name: format!("shard-{}", shard.id.0).into() };
-    shard.stores.queues.create(&queue, shard.env.now()).await?;
-    shard.stores.queues.enqueue(&queue, shard.env.new_uuid(), &[letter.to_message()]).await?;
-    error!(shard = shard.id.0, ?letter, "a queue task cannot be done and was put aside");
-    Ok(())
 }

@@ -16,7 +16,8 @@ use tokio::sync::oneshot;
 use tracing::warn;
 use workflow::ExecutionKey;
 
-use super::runner::{PAGE_ROWS, put_aside};
+use super::dead_letters::{self, put_aside};
+use super::runner::PAGE_ROWS;
 use super::{Visibility, backoff, lock};
 use crate::cluster::peers::Peers;
 use crate::errors::ServiceError;
@@ -102,7 +103,8 @@ fn take_ready(shard: &Shard) -> Vec<Visibility> {
 async fn read_page(shard: &Shard) -> bool {
     let after = lock(&shard.queues.visibility).cursor.begin_page(shard.queues.in_memory_max);
     let Some(after) = after.filter(|_| shard.committer.is_open()) else { return true };
-    match shard.stores.executions.read_visibility(shard.id, after, PAGE_ROWS).await {
+    let read = || shard.stores.executions.read_visibility(shard.id, after, PAGE_ROWS);
+    match dead_letters::read_page(shard, read).await {
         Ok(page) => {
             let mut queue = lock(&shard.queues.visibility);
             let ids: Vec<i64> = page.tasks.iter().map(|task| task.task_id).collect();
