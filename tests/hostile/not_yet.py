@@ -5,11 +5,6 @@ Every entry is expected to fail: one that starts to pass fails the suite until i
 
 from __future__ import annotations
 
-REASONS: dict[str, tuple[str, ...]] = {
-    "answers that nobody reads keep 0.7 to 1.1 GB resident for 10 s, more than the ledger of connections counts; the cause is not found": (
-        "test_clients_that_never_read_make_the_server_keep_little",
-        "test_all_at_once_stay_below_the_ceiling",
-    ),
-}
+REASONS: dict[str, tuple[str, ...]] = {}
 
 NOT_YET: dict[str, str] = {name: reason for reason, names in REASONS.items() for name in names}

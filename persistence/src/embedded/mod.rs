@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::engine::{Availability, Batch, Consistency, Engine, Outcome, Page, Partition, Slice, Statics};
 use crate::error::StoreError;
@@ -30,6 +30,9 @@ pub mod upkeep;
 
 /// Batches that may wait for the writer; more callers wait for room.
 const QUEUE: usize = 1024;
+/// Pages that are being read, or read and not yet taken by their callers. A page may hold megabytes, and reading threads
+/// outrun the callers: without this bound, pages pile up between the two.
+const PAGES_IN_FLIGHT: usize = 16;
 
 /// The engine on one machine. A directory has one at a time, in one process.
 ///
@@ -39,6 +42,8 @@ pub struct Embedded {
     /// `None` only while it is dropped.
     requests: Option<mpsc::Sender<Request>>,
     writer: Option<JoinHandle<()>>,
+    /// One permit per page in flight.
+    pages: Arc<Semaphore>,
 }
 
 /// What readers and the writer share.
@@ -91,7 +96,8 @@ impl Embedded {
             .name("embedded-writer".into())
             .spawn(move || writer.run())
             .map_err(|error| StoreError::Unavailable(format!("cannot start the writer: {error}")))?;
-        Ok(Arc::new(Self { shared, requests: Some(requests), writer: Some(writer) }))
+        let pages = Arc::new(Semaphore::new(PAGES_IN_FLIGHT));
+        Ok(Arc::new(Self { shared, requests: Some(requests), writer: Some(writer), pages }))
     }
 
     /// Hands the batch to the writer. If the caller goes away meanwhile, the batch is written all the same.
@@ -130,9 +136,12 @@ impl Engine for Embedded {
             if let Some(key) = reading::single_key(&slice) {
                 return reading::single_row(&self.shared.disk()?.view(), &slice.partition, key);
             }
+            let permit = Arc::clone(&self.pages).acquire_owned().await.expect("the semaphore is never closed");
             let view = self.shared.disk()?.view();
-            let read = tokio::task::spawn_blocking(move || reading::page(&view, &slice)).await;
-            read.unwrap_or_else(|error| Err(StoreError::Unavailable(format!("cannot read: {error}"))))
+            // The permit travels with the page: it is released when the caller takes the page, or drops the read.
+            let read = tokio::task::spawn_blocking(move || (reading::page(&view, &slice), permit)).await;
+            let (page, _permit) = read.map_err(|error| StoreError::Unavailable(format!("cannot read: {error}")))?;
+            page
         })
     }
 

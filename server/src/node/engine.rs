@@ -34,7 +34,8 @@ pub(crate) fn lock_terms(env: &Env) -> LockTerms {
 pub(super) async fn open(config: &StoreConfig, env: &Env) -> Result<Opened, StartError> {
     match config.engine {
         EngineKind::Embedded => embedded(&config.embedded).await,
-        EngineKind::Cassandra => cassandra(config, env).await,
+        // Boxed: the futures of the driver and of the schema are large, and every start of a node would carry them.
+        EngineKind::Cassandra => Box::pin(cassandra(config, env)).await,
         EngineKind::Memory => Ok(Opened { engine: Model::new(), kind: "memory", place: "memory".into() }),
     }
 }

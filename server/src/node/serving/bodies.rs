@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 use tonic::Status;
 use tonic::codegen::http::HeaderMap;
 
-use super::ledger::{AnswerCharge, CallCharge};
+use super::ledger::{AnswerCharge, CallCharge, Full};
 use crate::errors::ServiceError;
 
 /// From the head of a request to the end of its body. 4 MiB come in this time over 1.7 Mbit/s.
@@ -84,54 +84,96 @@ impl Drop for Upload {
     }
 }
 
+/// What a body gives when it is polled: a frame, an error, or its end.
+type Part<E> = Option<Result<Frame<Outgoing>, E>>;
+
 /// An answer's body. If there is no room for it, it is an error instead.
-pub(super) struct Answer<B> {
+pub(super) struct Answer<B: Body> {
     body: B,
+    /// The first part, once it is encoded and charged; `Pending` if there is none, or if it has been sent.
+    first: Poll<Part<B::Error>>,
     /// Of a call that was let in; it is kept until the answer is sent.
     charge: Option<Arc<CallCharge>>,
 }
 
-impl<B> Answer<B> {
-    pub(super) fn new(body: B, charge: Option<Arc<CallCharge>>) -> Self {
-        Self { body, charge }
+impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
+    /// A refusal is small, and is sent even if there is no room.
+    pub(super) fn uncharged(body: B) -> Self {
+        Self { body, first: Poll::Pending, charge: None }
+    }
+
+    /// Encodes and charges the first part: the whole message of a unary call. HTTP/2 asks for it only when the client's
+    /// window is open, and until then the handler's message would be in memory without a charge.
+    ///
+    /// # Errors
+    /// There is no room for the first part.
+    pub(super) fn charged(body: B, charge: Arc<CallCharge>) -> Result<Self, Full> {
+        let mut answer = Self { body, first: Poll::Pending, charge: Some(charge) };
+        // A stream that has nothing to send yet is polled again by its connection, with a waker.
+        let first = answer.next(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(first) = first {
+            answer.first = Poll::Ready(first?);
+        }
+        Ok(answer)
+    }
+
+    /// The next part of the body, charged.
+    fn next(&mut self, context: &mut Context<'_>) -> Poll<Result<Part<B::Error>, Full>> {
+        let frame = match std::task::ready!(Pin::new(&mut self.body).poll_frame(context)) {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Poll::Ready(Ok(Some(Err(error)))),
+            None => return Poll::Ready(Ok(None)),
+        };
+        let bytes = match frame.into_data() {
+            Ok(bytes) => bytes,
+            Err(trailers) => {
+                let trailers = trailers.into_trailers().ok().map(|trailers| Ok(Frame::trailers(trailers)));
+                return Poll::Ready(Ok(trailers));
+            }
+        };
+        let charge = self.charge.as_ref().map_or(Ok(None), |charge| charge.send(bytes.len()))?;
+        Poll::Ready(Ok(Some(Ok(Frame::data(Outgoing { bytes, _charge: charge })))))
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        match &self.first {
+            Poll::Ready(Some(Ok(frame))) => frame.data_ref().map_or(0, |part| part.remaining() as u64),
+            Poll::Ready(Some(Err(_)) | None) | Poll::Pending => 0,
+        }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
+impl<B: Body<Data = Bytes, Error: Unpin> + Unpin> Body for Answer<B> {
     type Data = Outgoing;
     type Error = B::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Outgoing>, B::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Part<B::Error>> {
         let answer = &mut *self;
+        if let first @ Poll::Ready(_) = std::mem::replace(&mut answer.first, Poll::Pending) {
+            return first;
+        }
         if let Some(charge) = &answer.charge {
             // The next part is asked for when the last one has been taken.
             charge.arrived();
         }
-        let frame = match std::task::ready!(Pin::new(&mut answer.body).poll_frame(context)) {
-            Some(Ok(frame)) => frame,
-            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-            None => return Poll::Ready(None),
-        };
-        let bytes = match frame.into_data() {
-            Ok(bytes) => bytes,
-            Err(trailers) => return Poll::Ready(trailers.into_trailers().ok().map(|it| Ok(Frame::trailers(it)))),
-        };
-        let charged = answer.charge.as_ref().map_or(Ok(None), |charge| charge.send(bytes.len()));
-        Poll::Ready(Some(Ok(match charged {
-            Ok(charge) => Frame::data(Outgoing { bytes, _charge: charge }),
-            Err(full) => Frame::trailers(trailers(&ServiceError::from(full).into())),
-        })))
+        Poll::Ready(match std::task::ready!(answer.next(context)) {
+            Ok(part) => part,
+            Err(full) => Some(Ok(Frame::trailers(trailers(&ServiceError::from(full).into())))),
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.first.is_pending() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, unsent) = (self.body.size_hint(), self.unsent_bytes());
+        let mut size = SizeHint::new();
+        size.set_lower(rest.lower() + unsent);
+        if let Some(upper) = rest.upper() {
+            size.set_upper(upper + unsent);
+        }
+        size
     }
 }
 

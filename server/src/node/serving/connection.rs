@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -32,7 +32,7 @@ pub(super) trait Api:
     + Sync
     + 'static
 {
-    type Body: hyper::body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+    type Body: hyper::body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send + Unpin>
         + Send
         + Unpin
         + 'static;
@@ -86,7 +86,7 @@ async fn answer<A: Api>(
     account: Arc<Account>,
     request: Request<Incoming>,
 ) -> Result<Response<Answer<A::Body>>, Infallible> {
-    let refused = |error: ServiceError| Ok(A::refusal(error.into()).map(|body| Answer::new(body, None)));
+    let refused = |error: ServiceError| Ok(A::refusal(error.into()).map(Answer::uncharged));
     let charge = match CallCharge::new(account, head_bytes(&request)) {
         Ok(charge) => Arc::new(charge),
         Err(full) => return refused(full.into()),
@@ -103,13 +103,11 @@ async fn answer<A: Api>(
         None => called.await?,
     };
     charge.answered();
-    // An answer whose length is known is refused before its head is sent.
-    if let Some(bytes) = response.body().size_hint().exact()
-        && let Err(full) = charge.has_room(usize::try_from(bytes).unwrap_or(usize::MAX))
-    {
-        return refused(full.into());
+    let (head, body) = response.into_parts();
+    match Answer::charged(body, charge) {
+        Ok(body) => Ok(Response::from_parts(head, body)),
+        Err(full) => refused(full.into()),
     }
-    Ok(response.map(|body| Answer::new(body, Some(charge))))
 }
 
 /// As HTTP/2 counts them.

@@ -294,13 +294,6 @@ impl CallCharge {
         self.account.held.fetch_sub(body, Relaxed);
     }
 
-    /// Whether an answer can be sent. It is charged part by part as it is.
-    pub(super) fn has_room(&self, bytes: usize) -> Result<(), Full> {
-        let charge = if bytes > CALL_BYTES { self.send(bytes)? } else { None };
-        drop(charge);
-        Ok(())
-    }
-
     /// A part of the answer waits for the client, until it has `arrived`. A large one is charged until it is dropped.
     pub(super) fn send(&self, bytes: usize) -> Result<Option<AnswerCharge>, Full> {
         if bytes > CALL_BYTES {
