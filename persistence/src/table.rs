@@ -31,7 +31,8 @@ pub enum Kind {
     Bigint,
     /// Ordered by its UTF-8 bytes.
     Text,
-    /// Ordered by its bytes. CQL agrees as long as all are random (version 4) or nil, and ours are.
+    /// Ordered by its bytes. CQL agrees among UUIDs of one version; it sorts by version first (nil, 4, 7). Run ids are of
+    /// version 7, older ones of version 4: no store may rely on the order between the two.
     Uuid,
     /// Ordered by unsigned bytes.
     Blob,

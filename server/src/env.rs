@@ -1,6 +1,7 @@
-//! The only door to the non-deterministic world: the clock and random numbers. A simulation brings its own.
+//! The only source of wall time and random numbers; a simulation brings its own. Deadlines, backoff and latencies also read
+//! the runtime's monotonic `Instant` directly.
 //!
-//! The clock never runs backwards, whatever happens to the wall clock: `docs/decisions/clock.md`.
+//! The clock never runs backwards, whatever happens to the wall clock: `docs/decisions/0022-clock.md`.
 
 mod steady;
 mod wall;

@@ -1,5 +1,6 @@
 //! What a configuration may say, and what the operator hears if it is wrong.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use super::*;
@@ -24,11 +25,55 @@ fn an_empty_file_is_a_whole_configuration() {
     assert!(config.store.embedded.fsync);
 }
 
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/everrow.example.toml");
+
 #[test]
-fn the_example_file_says_the_defaults() {
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/everrow.example.toml");
-    let config = Config::load(Path::new(example), []).unwrap();
+fn the_example_file_has_the_defaults() {
+    let config = Config::load(Path::new(EXAMPLE), []).unwrap();
     assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
+}
+
+#[test]
+fn the_example_file_has_every_key_and_no_other() {
+    let example = std::fs::read_to_string(EXAMPLE).unwrap();
+    let mut accepted = BTreeSet::new();
+    collect_keys("", &mut accepted);
+    assert!(accepted.contains("matching.spool_batch") && accepted.contains("store.cassandra.tls.identity.key_file"));
+    assert_eq!(documented_keys(&example), accepted);
+}
+
+/// The keys that the structs accept below a section. serde names them in its error for a key that does not exist.
+fn collect_keys(section: &str, keys: &mut BTreeSet<String>) {
+    for key in accepted_keys(section).unwrap() {
+        let path = if section.is_empty() { key } else { format!("{section}.{key}") };
+        match accepted_keys(&path) {
+            Some(_) => collect_keys(&path, keys),
+            None => drop(keys.insert(path)),
+        }
+    }
+}
+
+/// `None`: this is no section with a fixed set of keys.
+fn accepted_keys(section: &str) -> Option<Vec<String>> {
+    let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+    let error = toml::from_str::<Config>(&format!("{header}no_such_key = 1")).err()?;
+    let (_, expected) = error.message().split_once("unknown field `no_such_key`, expected ")?;
+    Some(expected.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+}
+
+/// Keys of a file, those in comments included: their default is to be unset.
+fn documented_keys(text: &str) -> BTreeSet<String> {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || "_.".contains(c));
+    let (mut section, mut keys) = (String::new(), BTreeSet::new());
+    for line in text.lines().map(|line| line.trim_start_matches("# ")) {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')).filter(|name| is_name(name))
+        {
+            name.clone_into(&mut section);
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|(key, _)| is_name(key)) {
+            keys.insert(format!("{section}.{key}"));
+        }
+    }
+    keys
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A namespace's rows are in segments, one partition each: a run's rows are in the segment that was the newest of its
 //! node when it started, the one by its close in that which was when it closed. So a batch of many runs is a batch of one
-//! partition, and a partition is bounded. See docs/decisions/visibility-on-wide-rows.md.
+//! partition, and a partition is bounded. See docs/decisions/0009-visibility-on-wide-rows.md.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

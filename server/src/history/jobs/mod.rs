@@ -1,7 +1,7 @@
 //! Jobs: what a shard does in the background because somebody asked for it: batch operations, and the removal of a
 //! namespace. What was asked for, and how far it is, are rows of the shard, so the next owner goes on where the last one was.
 //!
-//! All jobs of a namespace are in one shard, which therefore knows how many run. See docs/decisions/batches.md.
+//! All jobs of a namespace are in one shard, which therefore knows how many run. See docs/decisions/0012-batches.md.
 
 mod runner;
 mod batch;
