@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use crate::error::StoreError;
 use crate::table::{Column, Table, Value};
 
-/// A page ends with the row that brings it to this many bytes of values, whatever its limit: thousands of large rows
-/// must not be in memory at once.
-pub const PAGE_BYTES: usize = 16 << 20;
+/// A page ends with the row that brings it to this many bytes of values, whatever its limit. It is the largest row (a
+/// value of 2 MiB), because many pages are in memory at once: one list merges a page of each status and segment.
+pub const PAGE_BYTES: usize = 2 << 20;
 
 /// The most that a batch may hold, near enough: Cassandra turns away what is larger than half a commit log segment.
 pub const BATCH_BYTES: usize = 16 << 20;

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from bystander import Bystander
 from connections import held
-from http1 import as_json, ask, raw
-from verdict import FORBIDDEN_WORDS, unharmed
+from http1 import HttpAnswer, as_json, ask, raw
+from verdict import FORBIDDEN_WORDS, MEMORY_MIB_MAX, WORKFLOW_S_MAX, unharmed
 from victim import Victim
 
 WORKFLOWS = "/api/v1/namespaces/default/workflows"
@@ -71,6 +72,27 @@ def test_json_that_no_parser_should_trust_is_refused(victim: Victim, bystander: 
                 said = answer.body.decode(errors="replace")
                 assert answer.status == 200 or 400 <= answer.status < 500, (what, answer.status, said[:200])
                 assert not any(word in said for word in FORBIDDEN_WORDS), (what, said[:200])
+
+
+def test_large_json_is_converted_a_few_at_a_time_and_holds_nobody_up(victim: Victim, bystander: Bystander) -> None:
+    """Values of three bytes each become trees and messages of a hundred times that."""
+    full = 3_900_000
+    bodies = (
+        b'{"links": [' + b",".join([b"{}"] * (full // 3)) + b"]}",
+        b'{"input": [[' + b",".join([b"0"] * (full // 2)) + b"]]}",
+        b'{"links": [' + b",".join([b"{}"] * 200_000) + b"]}",
+        b'{"input": [[' + b",".join([b"0"] * 200_000) + b"]]}",
+        b'{"memo": {"fields": {' + b",".join(b'"k%d": 0' % n for n in range(100_000)) + b"}}}",
+    )
+
+    def post(body: bytes) -> HttpAnswer:
+        return ask(victim.http_endpoint, "POST", f"{WORKFLOWS}/{uuid.uuid4().hex}", body)
+
+    victim.forget_memory_peak()
+    with bystander.not_held_up(WORKFLOW_S_MAX), ThreadPoolExecutor(8) as clients:
+        for answer in clients.map(post, bodies * 4):
+            assert answer.status == 200 or 400 <= answer.status < 500, (answer.status, answer.body[:200])
+    assert victim.memory_peak_mib() < MEMORY_MIB_MAX, f"{victim.memory_peak_mib():.0f} MiB at the peak"
 
 
 def test_requests_that_are_not_http_are_refused(victim: Victim) -> None:

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from api import Api, Attack
 from mutations import HUGE_TEXT
-from verdict import judge
+from verdict import MEMORY_MIB_MAX, judge
 from victim import Victim
 from world import World
 
@@ -121,6 +121,23 @@ def test_a_bomb_of_gzip_is_not_unpacked(victim: Victim) -> None:
     assert victim.memory_peak_mib() < before + 64, f"{victim.memory_peak_mib():.0f} MiB at the peak"
     for _, answer in answers:
         assert answer.details.startswith(TOO_LARGE), answer
+
+
+def test_lists_of_runs_with_large_memos_are_read_piece_by_piece(api: Api, victim: Victim) -> None:
+    """One page of all of them would be 114 MB, and 24 clients ask for one."""
+    memo = {"fields": {"m": {"data": b"x" * 1_900_000}}}
+    for n in range(60):
+        run = {"workflow_id": f"memo-{n}", "workflow_type": {"name": "memo"}, "task_queue": {"name": "nobody"}}
+        api.call("StartWorkflowExecution", namespace="default", request_id=uuid.uuid4().hex, memo=memo, **run)
+    queries = ("", "ORDER BY WorkflowId", "WorkflowType = 'memo'", "WorkflowType = 'memo' ORDER BY WorkflowId DESC")
+    asked = [_attack(api, "ListWorkflowExecutions", namespace="default", page_size=1_000, query=query) for query in queries]
+    victim.forget_memory_peak()
+    answers = list(api.send_all(asked * 24, at_once=24))
+    judge(answers)
+    assert all(answer.code == grpc.StatusCode.OK for _, answer in answers), answers[0]
+    assert victim.memory_peak_mib() < MEMORY_MIB_MAX, f"{victim.memory_peak_mib():.0f} MiB at the peak"
+    for n in range(60):
+        api.call("DeleteWorkflowExecution", namespace="default", workflow_execution={"workflow_id": f"memo-{n}"})
 
 
 def _long_texts(api: Api, world: World, chance: random.Random, n: int) -> Iterator[Attack]:

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage as _, SerializeOptions};
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _, SerializeOptions};
 use proto::google::rpc;
 use serde_json::{Value, json};
 use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
@@ -12,12 +12,20 @@ use tonic::{Code, Status};
 
 use super::format::{Format, Layout, PLAIN};
 use super::shorthand;
+use crate::errors::ServiceError;
 
 pub(crate) type HttpResponse = Response<Full<Bytes>>;
 
-/// `None`: it holds something that this build knows no description of.
-pub(super) fn success(message: &DynamicMessage, format: Format) -> Option<HttpResponse> {
-    Some(response(StatusCode::OK, &json_of(message, format)?, format))
+/// A message that a service of ours answered.
+///
+/// # Errors
+/// `Internal` if this build has no description of a part of it.
+pub(super) fn success(output: &MessageDescriptor, reply: Bytes, format: Format) -> Result<HttpResponse, ServiceError> {
+    let message = DynamicMessage::decode(output.clone(), reply)
+        .map_err(|error| ServiceError::Internal(format!("cannot read our own answer: {error}")))?;
+    let unknown = || ServiceError::Internal("the answer has a part of an unknown type".into());
+    let json = json_of(&message, format).ok_or_else(unknown)?;
+    Ok(response(StatusCode::OK, &json, format))
 }
 
 /// A path that cannot be read. Said as HTTP says it: it did not get as far as the API.

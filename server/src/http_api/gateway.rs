@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage};
+use prost_reflect::DescriptorPool;
 use tonic::body::Body;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::Service;
@@ -25,6 +25,7 @@ use super::answer::{self, HttpResponse};
 use super::format::Format;
 use super::routes::{NotFound, Route, RouteTable};
 use super::shorthand::Payloads;
+use super::transcoder::Transcoder;
 use super::{openapi, request};
 use crate::errors::{self, ServiceError};
 use crate::frontend::grpc_timeout;
@@ -52,6 +53,7 @@ pub(crate) struct Gateway {
     api: Arc<LazyLock<Api>>,
     access: Arc<Access>,
     grpc: Routes,
+    transcoder: Transcoder,
 }
 
 /// The API as its descriptors tell it.
@@ -81,7 +83,7 @@ impl Gateway {
     ///
     /// Not this, but the first request, if our own descriptors cannot be read, which a test rules out.
     pub(crate) fn new(grpc: Routes, access: Access) -> Self {
-        Self { api: Arc::new(LazyLock::new(Api::read)), access: Arc::new(access), grpc }
+        Self { api: Arc::new(LazyLock::new(Api::read)), access: Arc::new(access), grpc, transcoder: Transcoder::new() }
     }
 
     /// A call that did not get as far as the API.
@@ -114,43 +116,44 @@ impl Gateway {
             return answer::unreadable_path();
         }
         let (inbound, outbound) = Format::of(&parts.headers, parts.uri.query().unwrap_or_default());
-        let answered = self.call(&parts, body, inbound.payloads).await.and_then(|message| {
-            let unknown = || ServiceError::Internal("the answer has a part of an unknown type".into()).for_client();
-            answer::success(&message, outbound).ok_or_else(|| unknown().into())
-        });
+        let answered = self.call(&parts, body, (inbound.payloads, outbound)).await;
         answered.unwrap_or_else(|status| answer::failure(&status, &self.api.pool, outbound))
     }
 
-    async fn call(&self, parts: &Parts, body: Body, payloads: Payloads) -> Result<DynamicMessage, Status> {
+    async fn call(
+        &self,
+        parts: &Parts,
+        body: Body,
+        (payloads, outbound): (Payloads, Format),
+    ) -> Result<HttpResponse, Status> {
         let metadata = metadata(&parts.headers);
         let timeout = patience(&metadata)?;
         let found = self.api.routes.find(&parts.method, parts.uri.path()).map_err(|not_found| match not_found {
             NotFound::Path => errors::no_such_path(),
             NotFound::Verb => ServiceError::Unimplemented("Method Not Allowed".into()).into(),
         })?;
+        let route = Arc::clone(&found.route);
+        let query = parts.uri.query().unwrap_or_default().to_owned();
         let whole = async {
             let body = read(body).await?;
-            let message = request::message(&found, parts.uri.query().unwrap_or_default(), &body, payloads)
-                .map_err(ServiceError::InvalidArgument)?;
-            self.ask(found.route, metadata, &message).await
+            let converted = self.transcoder.convert(body.len() + query.len(), move || {
+                request::message(&found, &query, &body, payloads).map(|message| Bytes::from(message.encode_to_vec()))
+            });
+            let message = converted.await?.map_err(ServiceError::InvalidArgument)?;
+            let reply = self.ask(&route, metadata, message).await?;
+            let converted =
+                self.transcoder.convert(reply.len(), move || answer::success(&route.output, reply, outbound));
+            Ok(converted.await?.map_err(ServiceError::for_client)?)
         };
         let late = |_| ServiceError::DeadlineExceeded("context deadline exceeded".into());
         tokio::time::timeout(timeout, whole).await.map_err(late)?
     }
 
-    async fn ask(
-        &self,
-        route: &Route,
-        metadata: MetadataMap,
-        message: &DynamicMessage,
-    ) -> Result<DynamicMessage, Status> {
-        let message = Bytes::from(message.encode_to_vec());
+    async fn ask(&self, route: &Route, metadata: MetadataMap, message: Bytes) -> Result<Bytes, Status> {
         let request = tonic::Request::from_parts(metadata, tonic::Extensions::default(), message);
         // What a service of ours answers is bounded where it is made.
         let mut grpc = Grpc::new(self.grpc.clone()).max_decoding_message_size(usize::MAX);
-        let reply = grpc.unary(request, route.rpc.clone(), Encoded).await?.into_inner();
-        DynamicMessage::decode(route.output.clone(), reply)
-            .map_err(|error| ServiceError::Internal(format!("cannot read our own answer: {error}")).for_client().into())
+        Ok(grpc.unary(request, route.rpc.clone(), Encoded).await?.into_inner())
     }
 }
 

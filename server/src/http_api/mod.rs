@@ -5,6 +5,7 @@ mod routes;
 mod request;
 mod shorthand;
 mod format;
+mod transcoder;
 mod answer;
 mod openapi;
 mod access;

@@ -1,6 +1,7 @@
 //! From a path, a query and a body to the message that they make together. All three are put into one tree of JSON, which
 //! is then read as the message. Pure.
 
+use std::collections::HashMap;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::routes::{Found, RequestBody};
 use super::shorthand::{self, Payloads};
+use super::transcoder::{VALUES_MAX, n_values};
 use crate::spans;
 
 /// What is wrong with a request; the client reads it.
@@ -18,12 +20,7 @@ pub(super) type Wrong = String;
 /// Levels of JSON that the parser reads.
 const JSON_DEPTH: usize = 128;
 
-pub(super) fn message(
-    found: &Found<'_>,
-    query: &str,
-    body: &[u8],
-    payloads: Payloads,
-) -> Result<DynamicMessage, Wrong> {
+pub(super) fn message(found: &Found, query: &str, body: &[u8], payloads: Payloads) -> Result<DynamicMessage, Wrong> {
     let input = &found.route.input;
     let mut tree = Map::new();
     match &found.route.body {
@@ -52,6 +49,9 @@ fn parse(body: &[u8]) -> Result<Map<String, Value>, Wrong> {
     if body.trim_ascii().is_empty() {
         return Ok(Map::new());
     }
+    if n_values(body) > VALUES_MAX {
+        return Err(format!("the body has more than {VALUES_MAX} values"));
+    }
     serde_json::from_slice(body).map_err(|error| {
         // The one error that is about the parser and not about the text.
         let is_too_deep = error.to_string().starts_with("recursion limit exceeded");
@@ -62,13 +62,15 @@ fn parse(body: &[u8]) -> Result<Map<String, Value>, Wrong> {
 /// The parameters of a query, by name, in the order in which they first come.
 fn parameters(query: &str) -> Result<Vec<(String, Vec<String>)>, Wrong> {
     let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (key, value) = (decode(key)?, decode(value)?);
-        match parameters.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, values)) => values.push(value),
-            None => parameters.push((key, vec![value])),
-        }
+        let place = *places.entry(key).or_insert_with_key(|key| {
+            parameters.push((key.clone(), Vec::new()));
+            parameters.len() - 1
+        });
+        parameters[place].1.push(value);
     }
     Ok(parameters)
 }
@@ -100,7 +102,7 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     /// A parameter that names no field is none of ours. What the path says, the query does not say again.
-    fn set_parameter(&mut self, key: &str, values: &[String], found: &Found<'_>) -> Result<(), Wrong> {
+    fn set_parameter(&mut self, key: &str, values: &[String], found: &Found) -> Result<(), Wrong> {
         let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
         let mut path = key;
         if let Some((map, entry)) = key.strip_suffix(']').and_then(|key| key.split_once('[')) {

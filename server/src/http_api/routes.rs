@@ -1,5 +1,7 @@
 //! Which path and verb lead to which RPC, read from the `google.api.http` annotations of the public API. Pure.
 
+use std::sync::Arc;
+
 use percent_encoding::percent_decode_str;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ReflectMessage as _};
 use tonic::codegen::http::Method;
@@ -21,7 +23,7 @@ const VERBS: [(&str, Method); 5] = [
 ];
 
 pub(super) struct RouteTable {
-    routes: Vec<Route>,
+    routes: Vec<Arc<Route>>,
 }
 
 /// One binding of an RPC: most have two.
@@ -52,9 +54,9 @@ pub(super) enum RequestBody {
 }
 
 /// A route, and what the path says of the request: fields and their values.
-pub(super) struct Found<'a> {
-    pub(super) route: &'a Route,
-    pub(super) fields: Vec<(&'a str, String)>,
+pub(super) struct Found {
+    pub(super) route: Arc<Route>,
+    pub(super) fields: Vec<(String, String)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -75,23 +77,23 @@ impl RouteTable {
         for method in services.iter().flat_map(|service| service.methods().collect::<Vec<_>>()) {
             let Some(rule) = annotation(pool, &method) else { continue };
             let additional = messages(&rule, "additional_bindings");
-            routes.extend(std::iter::once(rule).chain(additional).map(|rule| Route::new(&method, &rule)));
+            routes.extend(std::iter::once(rule).chain(additional).map(|rule| Arc::new(Route::new(&method, &rule))));
         }
         Self { routes }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {
-        self.routes.iter()
+        self.routes.iter().map(Arc::as_ref)
     }
 
     /// The last one declared wins, as in the reference.
-    pub(super) fn find(&self, verb: &Method, path: &str) -> Result<Found<'_>, NotFound> {
+    pub(super) fn find(&self, verb: &Method, path: &str) -> Result<Found, NotFound> {
         let segments: Vec<&str> = path.strip_prefix('/').ok_or(NotFound::Path)?.split('/').collect();
         let mut not_found = NotFound::Path;
         for route in self.routes.iter().rev() {
             let Some(fields) = route.capture(&segments) else { continue };
             if route.verb == *verb {
-                return Ok(Found { route, fields });
+                return Ok(Found { route: Arc::clone(route), fields });
             }
             not_found = NotFound::Verb;
         }
@@ -148,7 +150,7 @@ impl Route {
 
     /// What the path says of the request, if it is this route's. A segment is decoded after the path was taken apart, so
     /// that a workflow id may have a slash.
-    fn capture(&self, segments: &[&str]) -> Option<Vec<(&str, String)>> {
+    fn capture(&self, segments: &[&str]) -> Option<Vec<(String, String)>> {
         if segments.len() != self.segments.len() {
             return None;
         }
@@ -158,7 +160,7 @@ impl Route {
             match expected {
                 Segment::Literal(literal) if *literal != given => return None,
                 Segment::Literal(_) => {}
-                Segment::Field(field) => fields.push((field.as_str(), given.into_owned())),
+                Segment::Field(field) => fields.push((field.clone(), given.into_owned())),
             }
         }
         Some(fields)

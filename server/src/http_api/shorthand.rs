@@ -7,6 +7,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use prost_reflect::{EnumDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
+use super::transcoder::{VALUES_MAX, n_values};
+
 /// How payloads are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Payloads {
@@ -188,7 +190,7 @@ fn payloads_in_short(value: &Value) -> Option<Value> {
     payloads.as_array()?.iter().map(payload_in_short).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
-/// `None`: it holds no JSON, or says more than JSON can.
+/// `None`: it holds no JSON, or says more than JSON can, or would take too much memory as a tree.
 fn payload_in_short(payload: &Value) -> Option<Value> {
     let metadata = payload.get("metadata")?.as_object()?;
     let encoding = decode(metadata.get("encoding")?)?;
@@ -196,6 +198,9 @@ fn payload_in_short(payload: &Value) -> Option<Value> {
         return Some(null_payload());
     }
     let data = decode(payload.get("data")?)?;
+    if n_values(&data) > VALUES_MAX {
+        return None;
+    }
     if encoding == JSON.as_bytes() && metadata.len() == 1 {
         let value: Value = serde_json::from_slice(&data).ok()?;
         return Some(if value.is_null() { null_payload() } else { value });

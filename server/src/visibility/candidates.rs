@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::{Stream, StreamExt as _};
 use persistence::error::StoreError;
 use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::{Found, Index};
@@ -102,12 +102,14 @@ impl Reading<'_> {
     }
 
     /// The records of candidates, in no order; those that were deleted meanwhile are left out.
-    pub(super) async fn records(&self, candidates: BTreeSet<Candidate>) -> Result<Vec<Record>, StoreError> {
+    pub(super) fn records(
+        &self,
+        candidates: BTreeSet<Candidate>,
+    ) -> impl Stream<Item = Result<Record, StoreError>> + Send {
         let reads = futures_util::stream::iter(candidates).map(|candidate| {
             let Candidate { segment, started_at, run_id } = candidate;
             self.store.find((self.namespace_id, segment), started_at, run_id)
         });
-        let records: Vec<Option<Record>> = reads.buffer_unordered(READS).try_collect().await?;
-        Ok(records.into_iter().flatten().collect())
+        reads.buffer_unordered(READS).filter_map(|found| std::future::ready(found.transpose()))
     }
 }

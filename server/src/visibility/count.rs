@@ -1,7 +1,9 @@
 //! Counts: how many runs a query is of, in all or by group.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures_util::TryStreamExt as _;
 use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::value::Value;
 use proto::temporal::api::common::v1::Payload;
@@ -71,6 +73,7 @@ impl Service {
     }
 
     async fn count_by_reading(&self, namespace_id: NamespaceId, query: &Query) -> Result<Groups, ServiceError> {
+        let _permit = self.permit().await;
         let from = From { began_at: self.segments.now(namespace_id), after: None };
         let reading = self.reading(namespace_id, query, from).await?;
         let mut groups = Groups::new();
@@ -82,7 +85,8 @@ impl Service {
         };
         let mut turns = reading.turns();
         if let Some(candidates) = reading.search(MANY).await?.candidates {
-            for record in reading.records(candidates).await? {
+            let mut records = pin!(reading.records(candidates));
+            while let Some(record) = records.try_next().await? {
                 count(&record);
                 turns.next().await;
             }

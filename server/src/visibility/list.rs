@@ -17,9 +17,6 @@ use super::service::Service;
 use crate::errors::ServiceError;
 use crate::search_attributes::custom::CustomAttributes;
 
-/// A page stays well under the 4 MiB of a gRPC message, unless a single run is larger.
-const PAGE_BYTES: usize = 2 << 20;
-
 /// What a list is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Among {
@@ -62,6 +59,7 @@ impl Service {
             asked.parse(&request.token, &query)?
         };
         let began_at = from.began_at;
+        let _permit = self.permit().await;
         let reading = self.reading(request.namespace_id, &query, from).await?;
         let gathered = reading.gather(request.page_size).await?;
         if request.token.is_empty() {
@@ -154,16 +152,8 @@ impl Asked {
 }
 
 fn page(gathered: Gathered, page_size: usize, is_usual: bool, token: impl Fn(Place) -> Bytes) -> ListPage {
-    let Gathered { mut runs, cut_at } = gathered;
-    let mut bytes = 0;
-    let mut fits = |(_, record): &(Place, persistence::stores::visibility::record::Record)| {
-        bytes += record.memo.encoded_len() + record.search_attributes.encoded_len() + record.workflow_id.len() + 512;
-        bytes <= PAGE_BYTES
-    };
-    let n_fit = runs.iter().take_while(|run| fits(run)).count().max(1);
-    let is_cut_short = n_fit < runs.len();
-    runs.truncate(n_fit);
-    let is_full = runs.len() >= page_size || is_cut_short;
+    let Gathered { runs, cut_at, .. } = gathered;
+    let is_full = runs.len() >= page_size;
     let last = if is_full { runs.last().map(|(place, _)| place.clone()) } else { cut_at };
     let mut records: Vec<_> = runs.into_iter().map(|(_, record)| record).collect();
     if is_usual {

@@ -21,7 +21,7 @@ impl Reading<'_> {
     /// The next runs, in the order of the list.
     pub(super) async fn gather(&self, limit: usize) -> Result<Gathered, StoreError> {
         if let Some(candidates) = self.search(FEW).await?.candidates {
-            return Ok(self.first_of(self.records(candidates).await?, limit).await);
+            return self.first_of(candidates, limit).await;
         }
         let has_index = !accesses(self.filter).is_empty();
         if let Some(sequence) = self.sequence() {
@@ -33,7 +33,7 @@ impl Reading<'_> {
             }
         }
         if has_index && let Some(candidates) = self.search(MANY).await?.candidates {
-            return Ok(self.first_of(self.records(candidates).await?, limit).await);
+            return self.first_of(candidates, limit).await;
         }
         match self.sequence() {
             Some(sequence) => self.in_sequence(sequence, limit, self.scanned_max()).await,

@@ -1,19 +1,25 @@
 //! What one list or count reads: the segments of its namespace, within the bounds of its filter.
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::pin::pin;
 
+use futures_util::TryStreamExt as _;
 use persistence::error::StoreError;
 use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::{Index, Segment, VisibilityStore};
+use prost::Message as _;
 use workflow::{NamespaceId, Timestamp};
 
 use super::bounds::{Bounds, Span};
+use super::candidates::Candidate;
 use super::merge::{Ahead, By, Chunks, Merge};
 use super::order::{Ordering, Place, Reached};
 use super::query::filter::{Direction, Filter};
 use super::record_values::matches;
 use crate::cluster::segments::{AGE_MAX, CLOCK_SLACK, begins_at};
 
+/// A page stays well under the 4 MiB of a gRPC message, unless a single run is larger.
+const PAGE_BYTES: usize = 2 << 20;
 /// Rows looked at for one page; then the client gets what was found, and asks on.
 const SCANNED_MAX: usize = 20_000;
 /// Comparisons of one page: a filter of many values looks at fewer rows, and the client asks on.
@@ -24,9 +30,11 @@ const SCANNED_MIN: usize = 100;
 const TESTS_PER_TURN: usize = 20_000;
 /// Rows read at once where many are looked at for each that is told.
 const CHUNK: usize = 512;
-/// Runs that closed since a list began, of each status and segment, that are given the places of open ones. A client that
-/// takes so long over a list that there are more may miss some.
+/// Runs that closed since a list began and are given the places of open ones, at most. A client that takes so long over a
+/// list that there are more may miss some.
 const RECENT_MAX: usize = 10_000;
+/// Bytes of these runs, at most, likewise.
+const RECENT_BYTES: usize = 16 << 20;
 
 pub(super) struct Reading<'a> {
     pub(super) store: &'a VisibilityStore,
@@ -56,11 +64,12 @@ impl Turns {
     }
 }
 
-/// Runs in their order, with their places.
+/// Runs in their order, with their places, no more than fit into a page.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) runs: Vec<(Place, Record)>,
-    /// Where to go on if the bound on rows was met; there may be nothing more.
+    bytes: usize,
+    /// Where to go on if the bound on rows or on bytes was met; there may be nothing more.
     pub(super) cut_at: Option<Place>,
 }
 
@@ -175,14 +184,15 @@ impl Reading<'_> {
         Ok(first.gathered())
     }
 
-    /// The next of these runs.
-    pub(super) async fn first_of(&self, records: Vec<Record>, limit: usize) -> Gathered {
+    /// The next of these runs. Records are read a few at a time, and only those of the page are kept.
+    pub(super) async fn first_of(&self, candidates: BTreeSet<Candidate>, limit: usize) -> Result<Gathered, StoreError> {
         let (mut first, mut turns) = (First::new(self, limit), self.turns());
-        for record in records {
+        let mut records = pin!(self.records(candidates));
+        while let Some(record) = records.try_next().await? {
             first.consider(record);
             turns.next().await;
         }
-        first.gathered()
+        Ok(first.gathered())
     }
 
     /// Every run within the bounds, the latest started first.
@@ -214,7 +224,7 @@ impl Reading<'_> {
             gathered.cut_at = Some(place.clone());
         }
         if !is_told && !is_twice && matches(self.filter, &record) {
-            gathered.runs.push((place, record));
+            gathered.push(place, record);
         }
     }
 
@@ -278,11 +288,21 @@ impl Reading<'_> {
         if span.is_empty() {
             return Ok(recent);
         }
-        for segment in self.segments.iter().filter(|segment| ends_at(segment) >= span.from) {
-            for index in self.closed_indexes(span) {
-                let page = self.store.scan((self.namespace_id, segment.id), &index, None, RECENT_MAX).await?;
-                let started = page.runs.into_iter().filter_map(|found| found.record);
-                recent.extend(started.filter(|record| record.started_at <= started_to));
+        let within = self.segments.iter().filter(|segment| ends_at(segment) >= span.from).map(|segment| Ahead {
+            edge: ends_at(segment),
+            segment: segment.id,
+            indexes: self.closed_indexes(span),
+        });
+        let chunks = Chunks { first: CHUNK, most: CHUNK };
+        let mut closed = Merge::new((self.store, self.namespace_id), By::Close, chunks, within.collect());
+        let mut bytes = 0;
+        while recent.len() < RECENT_MAX
+            && bytes < RECENT_BYTES
+            && let Some(record) = closed.next().await?
+        {
+            if record.started_at <= started_to {
+                bytes += shown_bytes(&record);
+                recent.push(record);
             }
         }
         recent.sort_by_cached_key(|record| self.ordering.place(record));
@@ -298,6 +318,23 @@ impl Gathered {
     fn wants_more(&self, limit: usize) -> bool {
         self.runs.len() < limit && self.cut_at.is_none()
     }
+
+    /// A run that does not fit any more ends the page before it; the first one always fits.
+    fn push(&mut self, place: Place, record: Record) {
+        let bytes = self.bytes + shown_bytes(&record);
+        match self.runs.last() {
+            Some((last, _)) if bytes > PAGE_BYTES => self.cut_at = Some(last.clone()),
+            Some(_) | None => {
+                self.bytes = bytes;
+                self.runs.push((place, record));
+            }
+        }
+    }
+}
+
+/// What a run takes in a response, near enough.
+fn shown_bytes(record: &Record) -> usize {
+    record.memo.encoded_len() + record.search_attributes.encoded_len() + record.workflow_id.len() + 512
 }
 
 /// Nothing in a segment started or closed after this.
@@ -310,32 +347,42 @@ fn starts_at(segment: &Segment) -> Timestamp {
     Timestamp(begins_at(segment.id).0.saturating_sub(i64::try_from(CLOCK_SLACK.as_nanos()).unwrap_or(i64::MAX)))
 }
 
-/// The first runs of many, in order; no more of them are kept than are told.
+/// The first runs of many, in order. No more of them are kept than fit into a page.
 struct First<'r> {
     reading: &'r Reading<'r>,
     limit: usize,
     kept: BinaryHeap<Placed>,
+    bytes: usize,
+    /// The first run that was dropped for want of room: the page ends before it.
+    dropped: Option<Place>,
 }
 
 impl<'r> First<'r> {
     fn new(reading: &'r Reading<'r>, limit: usize) -> Self {
-        Self { reading, limit, kept: BinaryHeap::new() }
+        Self { reading, limit, kept: BinaryHeap::new(), bytes: 0, dropped: None }
     }
 
     fn consider(&mut self, record: Record) {
         let place = self.reading.ordering.place(&record);
         let is_told = self.reading.after.as_ref().is_some_and(|after| place <= *after);
-        if !is_told && matches(self.reading.filter, &record) {
-            self.kept.push(Placed(place, record));
-            if self.kept.len() > self.limit {
-                self.kept.pop();
-            }
+        let is_beyond = self.dropped.as_ref().is_some_and(|dropped| place >= *dropped);
+        if is_told || is_beyond || !matches(self.reading.filter, &record) {
+            return;
+        }
+        self.bytes += shown_bytes(&record);
+        self.kept.push(Placed(place, record));
+        while self.kept.len() > self.limit || (self.bytes > PAGE_BYTES && self.kept.len() > 1) {
+            let Some(Placed(place, record)) = self.kept.pop() else { break };
+            self.bytes -= shown_bytes(&record);
+            self.dropped = Some(place);
         }
     }
 
     fn gathered(self) -> Gathered {
-        let runs = self.kept.into_sorted_vec().into_iter().map(|Placed(place, record)| (place, record)).collect();
-        Gathered { runs, cut_at: None }
+        let runs: Vec<_> =
+            self.kept.into_sorted_vec().into_iter().map(|Placed(place, record)| (place, record)).collect();
+        let cut_at = self.dropped.and_then(|_| runs.last().map(|(last, _)| last.clone()));
+        Gathered { runs, bytes: self.bytes, cut_at }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use persistence::stores::visibility::{Change, VisibilityStore};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use workflow::{NamespaceId, Timestamp};
 
@@ -12,6 +13,9 @@ use crate::cluster::segments::Segments;
 use crate::env::Env;
 use crate::errors::ServiceError;
 
+/// Lists and counts that read at once. Each merges a page of rows of every status and segment; further callers wait.
+const READS_AT_ONCE: usize = 32;
+
 pub struct Service {
     pub(super) env: Env,
     pub(super) began_at: Timestamp,
@@ -19,6 +23,7 @@ pub struct Service {
     pub(super) peers: Peers,
     pub(super) segments: Segments,
     writer: Arc<Writer>,
+    reads: Semaphore,
     running: Mutex<JoinSet<()>>,
 }
 
@@ -38,7 +43,13 @@ impl Service {
         running.spawn(Arc::clone(&writer).run());
         let running = Mutex::new(running);
         let Parts { env, store, segments, peers } = parts;
-        Arc::new(Self { began_at: env.now(), env, store, peers, segments, writer, running })
+        let reads = Semaphore::new(READS_AT_ONCE);
+        Arc::new(Self { began_at: env.now(), env, store, peers, segments, writer, reads, running })
+    }
+
+    /// Held by a list or a count while it reads.
+    pub(super) async fn permit(&self) -> SemaphorePermit<'_> {
+        self.reads.acquire().await.expect("the semaphore is never closed")
     }
 
     /// Writes nothing more. Whoever waits hears that it stops; shards have ended by then.

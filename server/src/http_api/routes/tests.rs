@@ -70,7 +70,8 @@ fn what_is_not_there_is_told_from_what_is_not_for_this_verb() {
 fn a_part_of_a_path_may_hold_anything_once_it_is_escaped() {
     let table = RouteTable::new(&pool());
     let found = table.find(&Method::GET, "/api/v1/namespaces/a%20b/workflows/one%2Ftwo%3F%C3%A9").ok().unwrap();
-    let expected = [("namespace", "a b".to_owned()), ("execution.workflow_id", "one/two?é".to_owned())];
+    let expected =
+        [("namespace", "a b"), ("execution.workflow_id", "one/two?é")].map(|(of, is)| (of.to_owned(), is.to_owned()));
     assert_eq!(found.fields, expected);
     assert_eq!(table.find(&Method::GET, "/api/v1/namespaces/%FF").err(), Some(NotFound::Path));
 }

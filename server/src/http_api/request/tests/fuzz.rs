@@ -59,7 +59,7 @@ fn fuzz_requests_in_json() {
         (Method::GET, "/namespaces/n/workflows/w/history"),
         (Method::GET, "/namespaces/n/worker-task-reachability"),
     ];
-    let found: Vec<Found<'_>> = paths
+    let found: Vec<Found> = paths
         .iter()
         .map(|(verb, path)| table.find(verb, path).unwrap_or_else(|_| panic!("{path} is a route")))
         .collect();
