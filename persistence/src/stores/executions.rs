@@ -248,18 +248,19 @@ impl ExecutionStore {
         decoded.map_err(|bad| bad.at(format_args!("{shard}, closed runs")))
     }
 
-    /// How many runs of each namespace the shard has.
+    /// How many runs of each namespace the shard has. `None`: the row is damaged, the runs must be counted.
     ///
     /// # Errors
-    /// `Corrupt` if a row does not decode.
-    pub async fn load_counts(&self, shard: ShardId) -> Result<Vec<(NamespaceId, RunCounts)>, StoreError> {
+    /// If the store cannot be read.
+    pub async fn load_counts(&self, shard: ShardId) -> Result<Vec<(NamespaceId, Option<RunCounts>)>, StoreError> {
         let mut slice = Slice::new(shards::partition(shard), keys::all_counts(), RUN_PAGE);
         let mut counts = Vec::new();
         loop {
             let page = self.engine.read(slice.clone()).await?;
             for row in page.rows {
-                let place = format!("{shard}, counts at {:?}", row.key.get(1));
-                counts.push(decode_counts(row).map_err(|bad| bad.at(place))?);
+                let Some(Value::Uuid(namespace_id)) = row.key.get(1) else { continue };
+                let decoded = rows::versioned(row.values).and_then(|(_, data)| rows::from_value(data));
+                counts.push((NamespaceId(*namespace_id), decoded.ok().map(|record| RunCounts::decode(&record))));
             }
             if page.next.is_none() {
                 return Ok(counts);
@@ -357,13 +358,4 @@ fn place_of(row: &Row) -> Decoded<(i64, i64)> {
 fn decode_current(row: Row) -> Decoded<CurrentRun> {
     let (version, data) = rows::versioned(row.values)?;
     rows::run::decode_current(version, rows::from_value(data)?)
-}
-
-fn decode_counts(row: Row) -> Decoded<(NamespaceId, RunCounts)> {
-    let Some(Value::Uuid(namespace_id)) = row.key.get(1) else {
-        return Err(Malformed::new(format!("a row with the key {:?}", row.key)));
-    };
-    let namespace_id = NamespaceId(*namespace_id);
-    let (_, data) = rows::versioned(row.values)?;
-    Ok((namespace_id, RunCounts::decode(&rows::from_value(data)?)))
 }

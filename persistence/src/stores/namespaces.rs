@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::everrow::record;
+use tracing::error;
 use uuid::Uuid;
 use workflow::NamespaceId;
 
@@ -99,9 +100,10 @@ impl NamespaceStore {
     }
 
     /// A page of all namespaces in the order of their ids, and the token of the next page: empty if there is none.
+    /// One whose record is damaged is left out.
     ///
     /// # Errors
-    /// `Corrupt` if a record does not decode.
+    /// If the store cannot be read.
     pub async fn list(&self, limit: usize, token: &[u8]) -> Result<(Vec<StoredNamespace>, Bytes), StoreError> {
         let range = KeyRange::prefix(vec![Value::Int(RowKind::ById as i32)]);
         let mut slice = Slice::new(partition(), range, limit);
@@ -115,11 +117,14 @@ impl NamespaceStore {
             Some([_, Value::Text(place)]) => Bytes::copy_from_slice(place.as_bytes()),
             Some(_) | None => Bytes::new(),
         };
-        let namespaces = page.rows.into_iter().map(|row| {
-            let place = format!("namespace {:?}", row.key);
-            StoredNamespace::decode(row).map_err(|bad| bad.at(place))
+        let namespaces = page.rows.into_iter().filter_map(|row| {
+            let key = row.key.clone();
+            let decoded = StoredNamespace::decode(row);
+            decoded
+                .inspect_err(|problem| error!(?key, %problem, "namespace row does not decode; it is not listed"))
+                .ok()
         });
-        Ok((namespaces.collect::<Result<_, _>>()?, next))
+        Ok((namespaces.collect(), next))
     }
 
     /// Replaces a namespace's record, and its name if that is another one.

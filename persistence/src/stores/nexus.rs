@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use proto::everrow::record;
+use tracing::error;
 use uuid::Uuid;
 
 use crate::engine::{Batch, Condition, Consistency, Continuation, Engine, KeyRange, Outcome, Partition, Row, Slice};
@@ -64,18 +65,21 @@ impl NexusEndpointStore {
         row.map(decode).transpose().map_err(|bad| bad.at(format_args!("nexus endpoint {id}")))
     }
 
-    /// Endpoints after this one, by id.
+    /// Endpoints after this one, by id. One whose record is damaged is left out.
     ///
     /// # Errors
-    /// `Corrupt` if a record does not decode.
+    /// `Corrupt` if the version of the table does not decode.
     pub async fn list(&self, after: Option<Uuid>, limit: usize) -> Result<EndpointPage, StoreError> {
         let table_version = self.table_version().await?;
         let mut slice = Slice::new(partition(), KeyRange::all(), limit);
         slice.after = after.map(|id| Continuation(vec![Value::Uuid(id)]));
         let page = self.engine.read(slice).await?;
-        let endpoints = page.rows.into_iter().map(decode).collect::<Decoded<_>>();
-        let endpoints = endpoints.map_err(|bad| bad.at("nexus endpoints"))?;
-        Ok(EndpointPage { table_version, endpoints, has_more: page.next.is_some() })
+        let endpoints = page.rows.into_iter().filter_map(|row| {
+            let key = row.key.clone();
+            let decoded = decode(row);
+            decoded.inspect_err(|problem| error!(?key, %problem, "endpoint row does not decode; it is not listed")).ok()
+        });
+        Ok(EndpointPage { table_version, endpoints: endpoints.collect(), has_more: page.next.is_some() })
     }
 
     /// Makes an endpoint. `table_version` is the one at which the caller checked that it may.

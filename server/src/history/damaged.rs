@@ -1,28 +1,29 @@
-//! Ending a run whose rows are damaged: it is terminated with what can be read of it, or removed by its keys. Everything else
-//! that is asked of such a run is refused with `DataLoss`.
+//! Damaged rows of a shard. A run that has some is terminated with what can be read of it, or removed by its keys; everything
+//! else that is asked of it is refused with `DataLoss`. The shard's own rows are made again, or done without.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use persistence::error::StoreError;
-use persistence::stores::executions::{CurrentWrite, DamagedRow};
+use persistence::stores::executions::{CurrentWrite, DamagedRow, ExecutionStore, RunCounts};
+use persistence::stores::shards::ShardId;
 use persistence::stores::visibility::Index;
 use persistence::stores::visibility::record::Record;
 use tracing::error;
-use workflow::{CurrentRun, ExecutionKey, ExecutionState, Input, NamespaceId};
+use workflow::{CurrentRun, ExecutionKey, ExecutionState, Input, NamespaceId, RunId};
 
 use super::cache::Execution;
 use super::committer::{CurrentCommit, DeletedRun, Submission};
 use super::describe::public_status;
 use super::listing::removed_record;
 use super::shard::Shard;
-use super::tally::StatusChange;
+use super::tally::{StatusChange, counted_status};
 use super::transact::{TransactError, current_run};
 use crate::errors::ServiceError;
 use crate::search_attributes::attribute::NAMESPACE_DIVISION;
 
-/// Runs that started in one millisecond, in one segment, that are looked at for one of them.
-const STARTED_TOGETHER_MAX: usize = 1000;
+/// Rows of a segment that are read at once to find a run among those that started in its millisecond.
+const STARTED_TOGETHER: usize = 1000;
 
 /// What a damaged run can still be asked: to end.
 pub(super) fn is_end(input: &Input) -> bool {
@@ -59,10 +60,7 @@ impl Shard {
         let newest = executions.newest_run(self.id, namespace_id, workflow_id).await?;
         error!(%namespace_id, %workflow_id, problem, ?newest, "current row is damaged; the newest run is taken for it");
         let Some(key) = newest else { return Ok(None) };
-        let state = match executions.load_run(self.id, &key).await {
-            Err(StoreError::Corrupt(_)) => executions.salvage_run(self.id, &key).await?.map(|salvaged| salvaged.state),
-            loaded => loaded?,
-        };
+        let state = load_or_salvage(executions, self.id, &key).await?;
         Ok(state.as_ref().map(current_run))
     }
 
@@ -127,13 +125,81 @@ impl Shard {
         let Some(started) = key.run_id.started_within() else { return Ok(None) };
         let index = Index::Started(Bound::Included(*started.start()), Bound::Included(*started.end()));
         for segment in self.stores.visibility.segments(key.namespace_id).await? {
-            let place = (key.namespace_id, segment.id);
-            let page = self.stores.visibility.scan(place, &index, None, STARTED_TOGETHER_MAX).await?;
-            let found = page.runs.into_iter().find(|run| run.run_id == key.run_id);
-            if let Some(record) = found.and_then(|run| run.record) {
-                return Ok(Some(record));
+            let (place, mut after) = ((key.namespace_id, segment.id), None);
+            loop {
+                let page = self.stores.visibility.scan(place, &index, after, STARTED_TOGETHER).await?;
+                let found = page.runs.into_iter().find(|run| run.run_id == key.run_id);
+                if let Some(record) = found.and_then(|run| run.record) {
+                    return Ok(Some(record));
+                }
+                let Some(next) = page.next else { break };
+                after = Some(next);
             }
         }
         Ok(None)
+    }
+}
+
+/// The runs that closed last. They only spare an owner some reads, so it can do without.
+pub(super) async fn load_closed_runs(executions: &ExecutionStore, shard: ShardId) -> Result<Vec<RunId>, StoreError> {
+    match executions.load_closed_runs(shard).await {
+        Err(StoreError::Corrupt(problem)) => {
+            error!(shard = shard.0, problem, "row of closed runs is damaged; continuing without it");
+            Ok(Vec::new())
+        }
+        loaded => loaded,
+    }
+}
+
+/// The counts of the shard's runs. Where the row of a namespace is damaged, its runs are counted.
+pub(super) async fn load_counts(
+    executions: &ExecutionStore,
+    shard: ShardId,
+) -> Result<Vec<(NamespaceId, RunCounts)>, StoreError> {
+    let mut counts = Vec::new();
+    for (namespace_id, stored) in executions.load_counts(shard).await? {
+        let of_namespace = match stored {
+            Some(stored) => stored,
+            None => {
+                error!(shard = shard.0, %namespace_id, "row of run counts is damaged; counting the namespace's runs");
+                count_runs(executions, shard, namespace_id).await?
+            }
+        };
+        counts.push((namespace_id, of_namespace));
+    }
+    Ok(counts)
+}
+
+async fn count_runs(
+    executions: &ExecutionStore,
+    shard: ShardId,
+    namespace_id: NamespaceId,
+) -> Result<RunCounts, StoreError> {
+    let mut counts = RunCounts::default();
+    let mut last: Option<ExecutionKey> = None;
+    loop {
+        let keys = executions.runs(shard, namespace_id, last.as_ref()).await?;
+        let Some(after) = keys.last().cloned() else { return Ok(counts) };
+        for key in &keys {
+            let state = load_or_salvage(executions, shard, key).await?;
+            counts.change(None, state.as_ref().and_then(counted_status));
+        }
+        last = Some(after);
+    }
+}
+
+/// A run as it is stored, or what is left of it.
+async fn load_or_salvage(
+    executions: &ExecutionStore,
+    shard: ShardId,
+    key: &ExecutionKey,
+) -> Result<Option<ExecutionState>, StoreError> {
+    match executions.load_run(shard, key).await {
+        Err(StoreError::Corrupt(_)) => match executions.salvage_run(shard, key).await {
+            // Not even that: it can only be removed.
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            salvaged => Ok(salvaged?.map(|salvaged| salvaged.state)),
+        },
+        loaded => loaded,
     }
 }

@@ -13,6 +13,7 @@ use workflow::NamespaceId;
 use super::cache::{HotExecutions, Slots};
 use super::committer::{CommitLoop, Committer, LEASE_AGE_MAX};
 use super::config::HistoryConfig;
+use super::damaged;
 use super::durability::LeaseSeen;
 use super::identity::IdClock;
 use super::jobs::Jobs;
@@ -77,11 +78,12 @@ impl Shard {
         }
         let env = own_time(id, &parts.env, &acquired.shard);
         let ids = Arc::new(IdClock::new(acquired.range_id));
-        let closed_runs = parts.stores.executions.load_closed_runs(id).await?;
+        let executions = &parts.stores.executions;
+        let closed_runs = damaged::load_closed_runs(executions, id).await?;
         let queues = Arc::new(Queues::new(&acquired.shard, closed_runs, parts.config.queue_tasks_in_memory));
         let waiters = Arc::new(Waiters::default());
-        let tally = Arc::new(Tally::new(parts.stores.executions.load_counts(id).await?));
-        let jobs = Jobs::new(parts.stores.executions.load_progress(id).await?);
+        let tally = Arc::new(Tally::new(damaged::load_counts(executions, id).await?));
+        let jobs = Jobs::new(executions.load_progress(id).await?);
         let (stop, stopped) = watch::channel(false);
         let commit_loop = CommitLoop {
             shard_id: id,

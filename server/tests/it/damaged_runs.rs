@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use persistence::embedded::{Embedded, Options};
-use persistence::engine::{Batch, Engine, KeyRange, Partition, Row, Slice};
+use persistence::engine::{Batch, Engine, KeyRange, Partition, Row, RowChange, Slice, Versioned};
 use persistence::stores::Stores;
 use persistence::stores::executions::RowKind;
 use persistence::stores::queues::QueueKey;
 use persistence::stores::shards::{Claim, ShardId};
 use persistence::table::Value;
-use persistence::tables::EXECUTIONS;
+use persistence::tables::{EXECUTIONS, VISIBILITY};
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1 as public;
 use tempfile::TempDir;
@@ -155,6 +155,110 @@ async fn a_damaged_row_of_a_queue_is_dead_lettered_once_and_the_queue_goes_on() 
     assert_eq!(n_quarantined(&directory).await, 6);
     let directory = a_node_in(directory).await.stop().await;
     assert_eq!(n_quarantined(&directory).await, 6, "the rows are gone from their queues");
+}
+
+/// Rows that an owner reads before it serves anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_whose_own_rows_are_damaged_is_served_and_counts_its_runs_again() {
+    let given = a_node().await;
+    for n in 0..6 {
+        let workflow = ByHand::new(&given, &format!("run-{n}"));
+        workflow.start().await;
+        if n % 2 == 0 {
+            workflow.terminate().await;
+        }
+    }
+    let directory = given.stop().await;
+    let n_counts = damage_all(&directory, RowKind::Counts).await;
+    let n_closed = damage_all(&directory, RowKind::ClosedRuns).await;
+    assert!(n_counts > 0 && n_closed > 0, "{n_counts} rows of counts, {n_closed} of closed runs");
+    put_damaged_job(&directory).await;
+
+    let given = a_node_in(directory).await;
+    ByHand::new(&given, "run-1").terminate().await;
+    ByHand::new(&given, "another").start().await;
+    for (query, n_runs) in [("", 7), ("ExecutionStatus = 'Running'", 3), ("ExecutionStatus = 'Terminated'", 4)] {
+        let (namespace, query) = (NAMESPACE.to_owned(), query.to_owned());
+        let counted = public::CountWorkflowExecutionsRequest { namespace, query };
+        let counted = given.client().count_workflow_executions(counted).await.expect("counts work").into_inner();
+        assert_eq!(counted.count, n_runs);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_of_lists_is_left_out_and_the_others_are_listed() {
+    let given = a_node().await;
+    for n in 0..3 {
+        ByHand::new(&given, &format!("run-{n}")).start().await;
+    }
+    let n_listed = async |given: &Given| {
+        let list = public::ListWorkflowExecutionsRequest { namespace: NAMESPACE.into(), ..Default::default() };
+        given.client().list_workflow_executions(list).await.expect("lists work").into_inner().executions.len()
+    };
+    while n_listed(&given).await < 3 {
+        tokio::task::yield_now().await;
+    }
+    let directory = given.stop().await;
+    damage_listed(&directory).await;
+    let given = a_node_in(directory).await;
+    assert_eq!(n_listed(&given).await, 2);
+}
+
+/// One run, in all the orders that lists have.
+async fn damage_listed(directory: &TempDir) {
+    let engine = open(directory);
+    let stores = Stores::new(Arc::clone(&engine) as Arc<dyn Engine>);
+    let namespace = stores.namespaces.get_by_name(NAMESPACE).await.expect("it is read").expect("it is there").id;
+    let segments = stores.visibility.segments(namespace).await.expect("segments are read");
+    let mut damaged_run = None;
+    for segment in segments {
+        let partition = Partition::new(&VISIBILITY, vec![Value::Uuid(namespace.0), Value::Bigint(segment.id)]);
+        let page = engine.read(Slice::new(partition.clone(), KeyRange::all(), 10_000)).await.expect("rows are read");
+        for mut row in page.rows {
+            let has_record = row.values.iter().any(|value| matches!(value, Value::Blob(data) if !data.is_empty()));
+            let run_id = row.key.last().cloned();
+            if has_record && *damaged_run.get_or_insert_with(|| run_id.clone()) == run_id {
+                for value in &mut row.values {
+                    if matches!(value, Value::Blob(_)) {
+                        *value = Value::Blob(Bytes::from_static(GARBAGE));
+                    }
+                }
+                let change = Versioned { version: i64::MAX, change: RowChange::Put(row) };
+                let batch = Batch { versioned: vec![change], ..Batch::new(partition.clone()) };
+                engine.write(batch).await.expect("a row is written");
+            }
+        }
+    }
+    assert!(damaged_run.is_some(), "no run is listed");
+}
+
+/// All rows of a kind, in both shards.
+async fn damage_all(directory: &TempDir, kind: RowKind) -> usize {
+    let engine = open(directory);
+    let mut n_damaged = 0;
+    for shard in 1..=2 {
+        let partition = Partition::new(&EXECUTIONS, vec![Value::Int(shard)]);
+        let of_kind = KeyRange::prefix(vec![Value::Int(kind as i32)]);
+        let page = engine.read(Slice::new(partition.clone(), of_kind, 10_000)).await.expect("rows are read");
+        for mut row in page.rows {
+            row.values[1] = Value::Blob(Bytes::from_static(GARBAGE));
+            engine.write(Batch { puts: vec![row], ..Batch::new(partition.clone()) }).await.expect("a row is written");
+            n_damaged += 1;
+        }
+    }
+    n_damaged
+}
+
+/// How far a job is, in a record that does not decode.
+async fn put_damaged_job(directory: &TempDir) {
+    let engine = open(directory);
+    let id = [Value::Uuid(Uuid::from_u128(1)), Value::from("job"), Value::Uuid(Uuid::nil())];
+    let mut key = vec![Value::Int(RowKind::Job as i32)];
+    key.extend(id);
+    key.extend([Value::Bigint(0), Value::Bigint(0)]);
+    let row = Row { key, values: vec![Value::Bigint(0), Value::Blob(Bytes::from_static(GARBAGE))] };
+    let partition = Partition::new(&EXECUTIONS, vec![Value::Int(1)]);
+    engine.write(Batch { puts: vec![row], ..Batch::new(partition) }).await.expect("a row is written");
 }
 
 async fn prepare(workflow: &ByHand) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use prost::Message;
 use proto::everrow::record;
+use tracing::error;
 use workflow::NamespaceId;
 
 use super::ExecutionStore;
@@ -47,18 +48,22 @@ impl JobWrite {
 }
 
 impl ExecutionStore {
-    /// How far each job of the shard is.
+    /// How far each job of the shard is. A job whose row is damaged is left out: it stays where it is, and nothing of it is
+    /// done twice.
     ///
     /// # Errors
-    /// `Corrupt` if a row does not decode.
+    /// If the store cannot be read.
     pub async fn load_progress(&self, shard: ShardId) -> Result<BTreeMap<JobKey, record::JobProgress>, StoreError> {
         let mut slice = Slice::new(shards::partition(shard), keys::all_jobs(), PAGE);
         let mut jobs = BTreeMap::new();
         loop {
             let page = self.engine.read(slice.clone()).await?;
             for row in page.rows {
-                let place = format!("{shard}, job at {:?}", row.key);
-                jobs.extend(decode_progress(row).map_err(|bad| bad.at(place))?);
+                let key = row.key.clone();
+                match decode_progress(row) {
+                    Ok(progress) => jobs.extend(progress),
+                    Err(problem) => error!(%shard, ?key, %problem, "job row does not decode; the job does not run"),
+                }
             }
             if page.next.is_none() {
                 return Ok(jobs);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use proto::everrow::record as stored;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
+use tracing::error;
 use workflow::{NamespaceId, RunId, Timestamp};
 
 use self::keys::RowKind;
@@ -206,10 +207,10 @@ impl VisibilityStore {
         self.engine.write(batch).await.map(|_| ())
     }
 
-    /// A page of a segment's rows.
+    /// A page of a segment's rows. One that is damaged is left out, or it would keep all other runs from being listed.
     ///
     /// # Errors
-    /// `Corrupt` if a row does not decode.
+    /// If the store cannot be read.
     pub async fn scan(
         &self,
         (namespace_id, segment): (NamespaceId, i64),
@@ -220,9 +221,11 @@ impl VisibilityStore {
         let all = Slice::new(keys::partition(namespace_id, segment), index.range(), limit);
         let slice = Slice { after, order: index.order(), ..all };
         let page = self.engine.read(slice).await?;
-        let place = |bad: rows::Malformed| bad.at(format_args!("segment {segment} of {namespace_id}, {index:?}"));
-        let runs = page.rows.into_iter().map(|row| decode_found(namespace_id, row)).collect::<Decoded<_>>();
-        Ok(FoundPage { runs: runs.map_err(place)?, next: page.next })
+        let log = |problem: &rows::Malformed| {
+            error!(%namespace_id, segment, ?index, %problem, "visibility row does not decode; lists leave it out");
+        };
+        let runs = page.rows.into_iter().filter_map(|row| decode_found(namespace_id, row).inspect_err(log).ok());
+        Ok(FoundPage { runs: runs.collect(), next: page.next })
     }
 
     /// The record of a run that a term named; nothing if it was deleted meanwhile.
