@@ -7,6 +7,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 use tonic::Code;
 
+use self::raw::{Connection, DESCRIBE_NAMESPACE, WINDOW};
 use crate::given::{NAMESPACE, a_node};
 
 mod raw;
@@ -49,6 +50,21 @@ async fn a_message_over_the_limit_is_refused_in_the_words_that_sdks_look_for_com
     assert_eq!(compressed.code(), Code::ResourceExhausted);
     let expected = "grpc: received message after decompression larger than max 4194304";
     assert_eq!(compressed.message(), expected);
+    given.stop().await;
+}
+
+/// Clients in C++, Python and Ruby take a stream that ends with a frame of data for a broken one, whatever its head says.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_and_errors_end_with_a_status() {
+    let given = a_node().await;
+    let mut connection = Connection::open(given.node.address(), WINDOW).await;
+    let absent = public::DescribeNamespaceRequest { namespace: "absent".into(), ..Default::default() };
+    for (request, has_data) in [(describe_request(), true), (absent, false)] {
+        let stream = connection.call(DESCRIBE_NAMESPACE, &request).await;
+        let answer = connection.answer(stream, PATIENCE).await;
+        assert!(answer.ends_with_status && !answer.is_reset, "{answer:?}");
+        assert_eq!(answer.data > 0, has_data, "{answer:?}");
+    }
     given.stop().await;
 }
 

@@ -163,7 +163,12 @@ impl<B: Body<Data = Bytes, Error: Unpin> + Unpin> Body for Answer<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_pending() && self.body.is_end_stream()
+        // The head of an error ends its stream: clients take a frame of data without trailers for a broken connection.
+        match &self.first {
+            Poll::Pending => self.body.is_end_stream(),
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(_)) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {

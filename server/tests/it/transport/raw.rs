@@ -40,6 +40,8 @@ pub(crate) struct Frame {
 pub(crate) struct Answer {
     pub(crate) data: usize,
     pub(crate) is_reset: bool,
+    /// The last frame has the status: trailers, or the head of an error.
+    pub(crate) ends_with_status: bool,
 }
 
 /// A client's side of a connection.
@@ -163,6 +165,7 @@ impl Connection {
                 _ => {}
             }
             if answer.is_reset || (frame.kind <= HEADERS && frame.flags & END_STREAM != 0) {
+                answer.ends_with_status = frame.kind == HEADERS;
                 return Some(answer);
             }
         }
