@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use cluster::version;
 use thiserror::Error;
 
 use crate::config::{Config, ConfigError};
 use crate::node::StartError;
-use crate::version;
 
 mod admin;
 mod data;

@@ -1,11 +1,10 @@
 //! The configuration: one typed tree, a struct per service, defaults and their reasons in place. A file may leave out
 //! everything; an environment variable `EVERROW__SECTION__KEY` outweighs the file.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use persistence::stores::visibility::value::ValueType;
+use cluster::config::ClusterConfig;
 use persistence_cql::CqlConfig;
 use serde::Deserialize;
 use thiserror::Error;
@@ -31,36 +30,6 @@ pub struct Config {
     pub matching: MatchingConfig,
     pub metrics: MetricsConfig,
     pub log: LogConfig,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ClusterConfig {
-    /// What namespaces call this cluster. Stored with them: it cannot change later.
-    pub name: String,
-    /// How many shards the executions are spread over. Recorded at the first start: it cannot change later.
-    pub shards: i32,
-    /// Namespaces that are made at start-up if they are missing, besides the system's own.
-    pub namespaces: Vec<String>,
-    /// Custom search attributes that these namespaces get at start-up if they lack them, by name: Keyword, Text,
-    /// KeywordList, Int, Double, Bool or Datetime.
-    pub search_attributes: BTreeMap<String, SearchAttributeType>,
-}
-
-/// The type of a search attribute, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct SearchAttributeType(pub ValueType);
-
-impl TryFrom<String> for SearchAttributeType {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        ValueType::from_name(&name).map(Self).ok_or_else(|| {
-            let known = ValueType::ALL.map(ValueType::name).join(", ");
-            format!("{name} is no type of search attributes; there are {known}")
-        })
-    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -148,12 +117,6 @@ pub enum LogFormat {
     Text,
     /// One object per line.
     Json,
-}
-
-impl Default for ClusterConfig {
-    fn default() -> Self {
-        Self { name: "active".into(), shards: 4, namespaces: Vec::new(), search_attributes: BTreeMap::new() }
-    }
 }
 
 impl Default for FrontendConfig {

@@ -5,6 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
+use cluster::membership::{self, Cluster, Heartbeat, JoinError};
+use cluster::metrics::endpoint::Endpoint;
+use cluster::namespaces::NamespaceRegistry;
+use cluster::segments::Segments;
 use persistence::counted::{Counted, Counts};
 use persistence::error::StoreError;
 use persistence::stores::Stores;
@@ -15,15 +21,9 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::info;
 
-use crate::cluster::membership::{self, Cluster, Heartbeat, JoinError};
-use crate::cluster::peers::Peers;
-use crate::cluster::segments::Segments;
 use crate::config::{Config, ConfigError, EngineKind};
-use crate::env::Env;
-use crate::errors::ServiceError;
 use crate::frontend::{Defined, Frontend};
-use crate::metrics::endpoint::Endpoint;
-use crate::namespaces::NamespaceRegistry;
+use crate::peers::Peers;
 use crate::{history, matching, visibility};
 
 pub(crate) mod descriptors;

@@ -5,11 +5,11 @@ use std::process::Output;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cluster::env::Env;
 use persistence::counted::Counts;
 use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
 use serde_json::Value;
 use server::config::{Config, EngineKind};
-use server::env::Env;
 use server::node::Node;
 use tempfile::TempDir;
 use tonic::transport::Channel;

@@ -4,10 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
+use cluster::config::SearchAttributeType;
+use cluster::search_attributes::custom::is_reserved;
 
 use super::{Failure, serve};
-use crate::config::{Config, EngineKind, PORT, SearchAttributeType};
-use crate::search_attributes::custom::is_reserved;
+use crate::config::{Config, EngineKind, PORT};
 
 /// A namespace that every tutorial takes for granted.
 const DEFAULT_NAMESPACE: &str = "default";

@@ -1,12 +1,12 @@
 //! `everrow schema`: makes, brings up to date, checks or prints the schema on Cassandra or ScyllaDB.
 
 use clap::Subcommand;
+use cluster::env::Env;
 use persistence_cql::schema::{self, Report};
 
 use super::output::say;
 use super::{ConfigFile, Failure, load};
 use crate::config::{Config, EngineKind};
-use crate::env::Env;
 use crate::node::engine::lock_terms;
 use crate::telemetry;
 

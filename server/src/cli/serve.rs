@@ -1,13 +1,15 @@
 //! Runs a node until it is told to stop.
 
+use cluster::env::Env;
 use tokio::signal::unix::{SignalKind, signal};
+
+use cluster::version;
 
 use super::Failure;
 use super::output::say;
 use crate::config::{Config, EngineKind};
-use crate::env::Env;
 use crate::node::{Node, descriptors};
-use crate::{telemetry, version};
+use crate::telemetry;
 
 /// For reads of the embedded engine, which mostly find their blocks in memory: more threads than this only cost memory.
 const BLOCKING_THREADS: usize = 16;

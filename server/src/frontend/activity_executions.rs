@@ -1,12 +1,12 @@
 //! What operators do to activities by the newer RPCs, which name activities of workflows and those that stand alone alike.
 //! The former go the way of the older RPCs; of the latter there are none yet, so none is found.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::validate::activity_operations as check;
 use super::{Frontend, activity_operations};
-use crate::errors::ServiceError;
 use crate::frontend::call::Call;
 
 pub(super) async fn pause(

@@ -1,12 +1,12 @@
 //! What operators do to pending activities.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate::{self, activity_operations as check};
-use crate::errors::ServiceError;
 
 pub(super) async fn pause(
     frontend: &Frontend,

@@ -1,12 +1,12 @@
 //! What operators' tools ask of a node. What is not built answers so by name.
 
+use cluster::errors::ServiceError;
 use proto::everrow::admin::admin_service_server::AdminService;
 use proto::everrow::admin::{ExplainListRequest, ExplainListResponse};
 use tonic::{Request, Response, Status, async_trait};
 
 use super::Frontend;
 use super::call::answer;
-use crate::errors::ServiceError;
 
 #[derive(Clone)]
 pub struct Admin(pub Frontend);

@@ -1,12 +1,12 @@
 //! Batch operations: one operation on each of many runs.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate::{batch as check, invalid};
-use crate::errors::ServiceError;
 
 pub(super) async fn start(
     frontend: &Frontend,

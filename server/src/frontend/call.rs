@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tracing::{error, warn};
 
-use crate::env::Env;
-use crate::errors::ServiceError;
-use crate::metrics::CallUnderWay;
+use cluster::env::Env;
+use cluster::errors::ServiceError;
+use cluster::metrics::CallUnderWay;
 
 /// A public request, its caller's patience, and what is known of the caller.
 pub(crate) struct Call<T> {

@@ -1,11 +1,11 @@
 //! The clusters that this one knows. So far it knows itself.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::operatorservice::v1 as operator;
 use uuid::Uuid;
 
 use super::Frontend;
 use super::call::Call;
-use crate::errors::ServiceError;
 
 const PAGE: usize = 100;
 

@@ -2,6 +2,7 @@
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
+use cluster::errors::ServiceError;
 use proto::everrow::{history, matching};
 use proto::temporal::api::enums::v1::{DescribeTaskQueueMode, TaskQueueKind, TaskQueueType};
 use proto::temporal::api::taskqueue::v1::TaskQueuePartitionMetadata;
@@ -11,7 +12,6 @@ use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate::task_queue::{self, Naming};
 use super::validate::{self, invalid};
-use crate::errors::ServiceError;
 
 mod fitting;
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use proto::codec::{Door, TypeName};
 use tonic::Status;
 
-use crate::errors::{ServiceError, camel_case};
+use cluster::errors::{ServiceError, camel_case};
 
 mod rules;
 mod scan;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
+use cluster::namespaces::Namespace;
 use proto::temporal::api::enums::v1::NamespaceState;
 use uuid::Uuid;
 use workflow::NamespaceId;
@@ -9,8 +11,6 @@ use workflow::NamespaceId;
 use super::Frontend;
 use super::validate::token::{self, CheckedToken, Origin};
 use super::validate::{self, invalid};
-use crate::errors::ServiceError;
-use crate::namespaces::Namespace;
 
 impl Frontend {
     /// For calls that go on in a deprecated namespace.

@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 
-use crate::errors;
+use cluster::errors;
 
 #[derive(Clone)]
 pub struct Guarded<S> {

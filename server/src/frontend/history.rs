@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::history::History;
 use proto::temporal::api::enums::v1::HistoryEventFilterType;
@@ -11,7 +12,6 @@ use super::Frontend;
 use super::call::{Call, ClientKind, Deadline, patiently};
 use super::long_calls::LongCall;
 use super::validate;
-use crate::errors::ServiceError;
 
 /// An empty answer leaves so long before its caller gives up.
 const TAIL_ROOM: Duration = Duration::from_secs(1);

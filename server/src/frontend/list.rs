@@ -1,5 +1,6 @@
 //! Lists and counts of runs. The older calls are lists with a query that is made here.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use proto::temporal::api::filter::v1::StartTimeFilter;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -10,8 +11,7 @@ use proto::temporal::api::workflowservice::v1::{
 use super::Frontend;
 use super::call::{Call, Deadline, patiently};
 use super::validate::invalid;
-use crate::cluster::peers::{Among, ListPage, ListRequest};
-use crate::errors::ServiceError;
+use crate::peers::{Among, ListPage, ListRequest};
 
 const PAGE_MAX: i32 = 1000;
 /// Of what is archived.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use workflow::NamespaceId;
 
-use crate::errors::ServiceError;
+use cluster::errors::ServiceError;
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ mod schedule;
 mod batch;
 mod describe;
 mod namespace;
-mod cluster;
+mod system;
 mod clusters;
 mod nexus_endpoints;
 mod search_attributes;

@@ -1,5 +1,7 @@
 //! Namespaces: registering, describing, changing them. What a change does to a record is decided in `changes`.
 
+use cluster::errors::ServiceError;
+use cluster::namespaces::{SYSTEM_NAMESPACE, retired_name};
 use proto::everrow::history as request;
 use proto::temporal::api::enums::v1::NamespaceState;
 use proto::temporal::api::operatorservice::v1 as operator;
@@ -11,8 +13,6 @@ use super::call::{Call, patiently};
 use super::pages::PAGE_BYTES;
 use super::validate::{self, ID_BYTES_MAX, invalid};
 use super::{Frontend, nexus_endpoints};
-use crate::errors::ServiceError;
-use crate::namespaces::{SYSTEM_NAMESPACE, retired_name};
 
 mod changes;
 mod shown;

@@ -2,6 +2,7 @@
 //!
 //! Stored with the id of the namespace that an endpoint leads to, and shown with its name.
 
+use cluster::errors::ServiceError;
 use persistence::error::StoreError;
 use persistence::stores::nexus::StoredEndpoint;
 use prost::Message as _;
@@ -15,7 +16,6 @@ use workflow::{NamespaceId, Timestamp};
 use super::call::Call;
 use super::validate::{invalid, nexus as check};
 use super::{Frontend, pages};
-use crate::errors::ServiceError;
 
 /// Attempts at a change that other nodes keep overtaking. Those of this node wait for each other.
 const CHANGE_TRIES: usize = 10;

@@ -1,5 +1,6 @@
 //! Pausing and unpausing runs.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -7,7 +8,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate::{self, ID_BYTES_MAX, invalid};
-use crate::errors::ServiceError;
 
 pub(super) async fn pause(
     frontend: &Frontend,

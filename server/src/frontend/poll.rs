@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::everrow::matching as request;
 use proto::temporal::api::deployment::v1::WorkerDeploymentOptions;
 use proto::temporal::api::enums::v1::TaskQueueType;
@@ -18,7 +19,6 @@ use super::long_calls::LongCall;
 use super::polls::Poller;
 use super::unbuilt_polls::{PolledBy, Unbuilt};
 use super::validate::worker;
-use crate::errors::ServiceError;
 
 /// Below it a poll could hardly be answered in time.
 const TIMEOUT_MIN: Duration = Duration::from_secs(2);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::everrow::{history, matching};
 use proto::temporal::api::enums::v1::{QueryRejectCondition, QueryResultType};
 use proto::temporal::api::workflowservice::v1 as public;
@@ -10,7 +11,6 @@ use super::Frontend;
 use super::call::{Call, Deadline, patiently};
 use super::long_calls::LongCall;
 use super::validate::{self, invalid, sizes, token};
-use crate::errors::ServiceError;
 
 /// How long a query may take, however patient its caller is.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);

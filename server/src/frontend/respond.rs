@@ -1,5 +1,7 @@
 //! Workers answering for the tasks they were given, by task token.
 
+use cluster::errors::ServiceError;
+use cluster::namespaces::Namespace;
 use prost::bytes::Bytes;
 use proto::everrow::history as request;
 use proto::temporal::api::command::v1::{Command, command::Attributes};
@@ -9,8 +11,6 @@ use super::Frontend;
 use super::call::{Call, Deadline, patiently};
 use super::validate::sizes::{self, CANCEL_DETAILS_TOO_LARGE, HEARTBEAT_TOO_LARGE, RESULT_TOO_LARGE};
 use super::validate::worker;
-use crate::errors::ServiceError;
-use crate::namespaces::Namespace;
 
 pub(super) async fn workflow_task_completed(
     frontend: &Frontend,

@@ -1,12 +1,12 @@
 //! The same answers by workflow and activity id, for who has no token: each becomes a token that names the activity.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::Call;
 use super::respond;
 use super::validate::token::{ActivityById, by_id};
-use crate::errors::ServiceError;
 
 /// The requests have the same fields and no type in common.
 macro_rules! token_of {

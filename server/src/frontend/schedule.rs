@@ -1,15 +1,15 @@
 //! Schedules.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
 use proto::temporal::api::workflowservice::v1::count_schedules_response::AggregationGroup;
+use scheduler::shown::list_entry;
 
 use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate::schedule as validate;
-use crate::cluster::peers::{Among, ListRequest};
-use crate::errors::ServiceError;
-use crate::scheduler::shown::list_entry;
+use crate::peers::{Among, ListRequest};
 
 const PAGE_MAX: i32 = 1000;
 

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::attribute::{PREDEFINED, SystemAttribute};
+use cluster::search_attributes::custom::{is_reserved, of_server, usual_places};
 use persistence::stores::visibility::value::ValueType;
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::IndexedValueType;
@@ -11,9 +14,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate::invalid;
-use crate::errors::ServiceError;
-use crate::search_attributes::attribute::{PREDEFINED, SystemAttribute};
-use crate::search_attributes::custom::{is_reserved, of_server, usual_places};
 
 /// All that the server itself defines, and the places of what namespaces do. Which these are named, `list` tells.
 pub(super) async fn get(

@@ -3,6 +3,10 @@
 
 use std::sync::Arc;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
+use cluster::membership::Cluster;
+use cluster::namespaces::NamespaceRegistry;
 use persistence::stores::cluster::ClusterStore;
 use persistence::stores::nexus::NexusEndpointStore;
 use proto::temporal::api::workflowservice::v1::workflow_service_server::WorkflowService;
@@ -14,14 +18,10 @@ use super::long_calls::LongCalls;
 use super::polls::OutstandingPolls;
 use super::unbuilt_polls::UnbuiltPolls;
 use super::{
-    activity_executions, activity_operations, batch, cluster, describe, door, history, list, namespace, pause, poll,
-    query, respond, respond_by_id, schedule, search_attributes, signal, start, update,
+    activity_executions, activity_operations, batch, describe, door, history, list, namespace, pause, poll, query,
+    respond, respond_by_id, schedule, search_attributes, signal, start, system, update,
 };
-use crate::cluster::membership::Cluster;
-use crate::cluster::peers::Peers;
-use crate::env::Env;
-use crate::errors::ServiceError;
-use crate::namespaces::NamespaceRegistry;
+use crate::peers::Peers;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -482,11 +482,11 @@ impl WorkflowService for Frontend {
     }
 
     async fn get_system_info(&self, request: Request<GetSystemInfoRequest>) -> Answer<GetSystemInfoResponse> {
-        answer("GetSystemInfo", cluster::system_info(self, request.into())).await
+        answer("GetSystemInfo", system::system_info(self, request.into())).await
     }
 
     async fn get_cluster_info(&self, request: Request<GetClusterInfoRequest>) -> Answer<GetClusterInfoResponse> {
-        answer("GetClusterInfo", cluster::cluster_info(self, request.into())).await
+        answer("GetClusterInfo", system::cluster_info(self, request.into())).await
     }
 
     async fn get_search_attributes(
@@ -500,7 +500,7 @@ impl WorkflowService for Frontend {
         &self,
         request: Request<RecordWorkerHeartbeatRequest>,
     ) -> Answer<RecordWorkerHeartbeatResponse> {
-        answer("RecordWorkerHeartbeat", cluster::worker_heartbeat(self, request.into())).await
+        answer("RecordWorkerHeartbeat", system::worker_heartbeat(self, request.into())).await
     }
 
     async fn start_batch_operation(

@@ -1,12 +1,12 @@
 //! What clients tell a run from outside: signals, cancellation, termination, reset, deletion.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate;
-use crate::errors::ServiceError;
 
 pub(super) async fn signal(
     frontend: &Frontend,

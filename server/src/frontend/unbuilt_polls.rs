@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use tracing::warn;
 
 use super::validate::invalid;
-use crate::errors::ServiceError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unbuilt {

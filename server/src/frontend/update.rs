@@ -1,5 +1,6 @@
 //! Updates: sent to a run, or to one that is started with it, and waited for.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
 
@@ -7,7 +8,6 @@ use super::Frontend;
 use super::call::{Call, patiently};
 use super::long_calls::LongCall;
 use super::validate;
-use crate::errors::ServiceError;
 
 pub(super) async fn update(
     frontend: &Frontend,

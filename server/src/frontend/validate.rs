@@ -7,7 +7,7 @@ use proto::temporal::api::enums::v1::ResetReapplyType;
 use proto::temporal::api::workflowservice::v1 as public;
 use uuid::Uuid;
 
-use crate::errors::ServiceError;
+use cluster::errors::ServiceError;
 
 pub(crate) mod task_queue;
 pub(crate) mod retry_policy;

@@ -1,5 +1,6 @@
 //! What operators do to pending activities: requests in, `Input` to the run, answers out.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{
@@ -8,7 +9,6 @@ use workflow::{
 
 use super::field_mask::camel_case;
 use super::service::{Service, Target, namespace_id, span};
-use crate::errors::ServiceError;
 
 impl Service {
     pub async fn pause_activity(

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, Weak};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use prost::Message;
+use scheduler::schedule::Schedule;
 use workflow::{CurrentRun, ExecutionKey, ExecutionState, NamespaceId, RunId};
 
 use super::events::RecentEvents;
 use super::query_buffer::QueryBuffer;
 use super::updates::Updates;
-use crate::scheduler::schedule::Schedule;
 
 /// A run as the shard's owner knows it.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! What parents and children ask of each other's runs, and the namespaces that a workflow's commands name.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
@@ -11,7 +12,6 @@ use super::service::{Service, Target, namespace_id};
 use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
-use crate::errors::ServiceError;
 
 impl Service {
     /// The parent knows that its child runs: now the child may begin.

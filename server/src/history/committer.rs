@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cluster::env::Env;
 use persistence::error::StoreError;
 use persistence::stores::Stores;
 use persistence::stores::executions::{
@@ -28,7 +29,6 @@ use super::size::SUBMISSION_BYTES_MAX;
 use super::tally::{StatusChange, Tally};
 use super::updates::Tell;
 use super::waiters::Waiters;
-use crate::env::Env;
 
 /// How often a write that certainly failed is tried again before the shard is given up.
 const TRIES_MAX: u32 = 12;

@@ -4,6 +4,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::attribute::NAMESPACE_DIVISION;
 use persistence::error::StoreError;
 use persistence::stores::executions::{CurrentWrite, DamagedRow, ExecutionStore, RunCounts};
 use persistence::stores::shards::ShardId;
@@ -19,8 +21,6 @@ use super::listing::removed_record;
 use super::shard::Shard;
 use super::tally::{StatusChange, counted_status};
 use super::transact::{TransactError, current_run};
-use crate::errors::ServiceError;
-use crate::search_attributes::attribute::NAMESPACE_DIVISION;
 
 /// Rows of a segment that are read at once to find a run among those that started in its millisecond.
 const STARTED_TOGETHER: usize = 1000;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use persistence::error::StoreError;
 use persistence::stores::executions::CurrentWrite;
 use workflow::{ExecutionKey, ExecutionState, RunId};
@@ -12,7 +13,6 @@ use super::listing::removed;
 use super::shard::Shard;
 use super::tally::{StatusChange, counted_status};
 use super::transact::TransactError;
-use crate::errors::ServiceError;
 
 impl Shard {
     /// Deletes a run that is closed. Doing it again does what is left to do.

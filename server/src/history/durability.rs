@@ -3,12 +3,12 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use cluster::env::Env;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use workflow::Timestamp;
 
 use super::committer::{Closed, LEASE_AGE_MAX};
-use crate::env::Env;
 
 pub(super) struct Durability {
     progress: Mutex<Progress>,

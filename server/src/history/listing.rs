@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use cluster::search_attributes::payload;
 use persistence::stores::visibility::record::{Close, Record, Term};
 use persistence::stores::visibility::{Change, Known, Put, Removal};
 use proto::temporal::api::common::v1::Payload;
 use workflow::{EventId, ExecutionState};
 
 use super::describe::shown_status;
-use crate::search_attributes::payload;
 
 /// A run is new to lists, or other than they know it: `replaced` is what they know of its search attributes that are
 /// other ones now.

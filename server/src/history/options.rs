@@ -1,5 +1,6 @@
 //! Options of a run that an operator changes: so far, its priority.
 
+use cluster::errors::ServiceError;
 use prost_types::FieldMask;
 use proto::everrow::history as request;
 use proto::temporal::api::workflow::v1::post_reset_operation::Variant;
@@ -9,7 +10,6 @@ use workflow::{Input, Reply, UpdateOptions};
 
 use super::field_mask::camel_case;
 use super::service::{Service, Target, namespace_id};
-use crate::errors::ServiceError;
 
 impl Service {
     pub async fn update_workflow_execution_options(

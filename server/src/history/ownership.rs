@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
 use persistence::engine::Availability;
 use persistence::stores::executions::RunCounts;
 use persistence::stores::shards::ShardId;
@@ -16,9 +18,7 @@ use super::jobs;
 use super::queues::{self, Pool};
 use super::shard::{Shard, ShardParts, shard_of};
 use super::workflow_ids::run_learning;
-use crate::cluster::peers::Peers;
-use crate::env::Env;
-use crate::errors::ServiceError;
+use crate::peers::Peers;
 
 /// How long a request waits for its shard to be taken.
 const SHARD_WAIT: Duration = Duration::from_secs(5);

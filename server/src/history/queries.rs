@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::everrow::matching;
 use proto::history::History;
 use proto::temporal::api::common::v1::{Link, WorkflowExecution, WorkflowType, link};
@@ -16,8 +17,7 @@ use super::describe::{normal_queue, proto_duration, shown_status};
 use super::query_buffer::{Answer, BufferedQuery, QueryBuffer, TaskAttempt};
 use super::shard::Shard;
 use super::transact::TransactError;
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
+use crate::peers::Peers;
 
 /// From this attempt on a workflow task is taken to fail for good, and a query's replay with it.
 const FAILING_ATTEMPT: i32 = 3;

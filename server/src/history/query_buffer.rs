@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cluster::errors::ServiceError;
 use prost::Message as _;
 use proto::temporal::api::common::v1::Payloads;
 use proto::temporal::api::enums::v1::{QueryResultType, ResourceExhaustedCause, ResourceExhaustedScope};
@@ -12,7 +13,6 @@ use tokio::sync::oneshot;
 use workflow::{EventId, ExecutionKey, Limits};
 
 use super::waiters::Waiters;
-use crate::errors::ServiceError;
 
 /// Queries of one run that wait at once. The reference's number: whoever finds the place taken comes again.
 const WAITING_MAX: usize = 1;

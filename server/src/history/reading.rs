@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
 use persistence::stores::history::{Cursor, EncodedEvents};
 use prost::Message;
 use proto::everrow::history::HistoryPageToken;
@@ -18,7 +19,6 @@ use super::follow::as_continued_as_new;
 use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
-use crate::errors::ServiceError;
 
 /// How long a wait for a new event lasts before the client is told to ask again.
 pub(super) const LONG_POLL: Duration = Duration::from_secs(20);

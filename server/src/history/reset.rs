@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use persistence::error::StoreError;
 use persistence::stores::history::{Cursor, Node};
 use proto::temporal::api::history::v1::HistoryEvent;
@@ -16,7 +17,6 @@ use super::committer::Permit;
 use super::shard::Shard;
 use super::size;
 use super::transact::{Kept, TransactError, current_run, unknown_to_others};
-use crate::errors::ServiceError;
 
 /// Nodes read from the store at once.
 const PAGE_NODES: usize = 128;

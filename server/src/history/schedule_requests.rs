@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
@@ -11,14 +12,13 @@ use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
+use scheduler::decide::{Closed, Input, Update};
+use scheduler::schedule::{Created, Key, Schedule};
 use tracing::debug;
 use workflow::{NamespaceId, RunId, Timestamp};
 
 use super::queues::schedule::look_after;
 use super::service::{Service, namespace_id};
-use crate::errors::ServiceError;
-use crate::scheduler::decide::{Closed, Input, Update};
-use crate::scheduler::schedule::{Created, Key, Schedule};
 
 /// How long a description waits for actions that are decided on. A start takes a few commits; one that cannot be done yet
 /// is shown as not done.

@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
+use cluster::metrics::schedules::{Scheduled, count_scheduled};
 use persistence::stores::executions::ScheduleWrite;
 use persistence::stores::visibility::record::Record;
 use prost::Message as _;
 use proto::temporal::api::schedule::v1 as public;
+use scheduler::decide::{self, Decision, Input, Refusal};
+use scheduler::schedule::{Counts, Created, Schedule};
+use scheduler::stored;
 use tokio::sync::MutexGuard;
 use workflow::{ExecutionKey, NamespaceId, Task, TimerTask, VisibilityTask};
 
@@ -14,11 +19,6 @@ use super::committer::{Permit, ScheduleCommit, Submission};
 use super::listing::removed_record;
 use super::shard::Shard;
 use super::transact::TransactError;
-use crate::errors::ServiceError;
-use crate::metrics::schedules::{Scheduled, count_scheduled};
-use crate::scheduler::decide::{self, Decision, Input, Refusal};
-use crate::scheduler::schedule::{Counts, Created, Schedule};
-use crate::scheduler::stored;
 
 /// Schedules of a namespace that are deleted before the next are looked for.
 const DELETED_AT_ONCE: usize = 100;
@@ -77,7 +77,7 @@ impl Shard {
             Err(refusal) => {
                 drop((kept, permit));
                 self.committer.confirmed().await.map_err(TransactError::from)?;
-                Err(refusal.into())
+                Err(refused(&refusal))
             }
         }
     }
@@ -250,11 +250,9 @@ fn already_registered(schedule_id: &str) -> ServiceError {
     }
 }
 
-impl From<Refusal> for ServiceError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Conflict => Self::FailedPrecondition(refusal.to_string()),
-            Refusal::TooEarly | Refusal::Known => Self::Unavailable(refusal.to_string()),
-        }
+fn refused(refusal: &Refusal) -> ServiceError {
+    match refusal {
+        Refusal::Conflict => ServiceError::FailedPrecondition(refusal.to_string()),
+        Refusal::TooEarly | Refusal::Known => ServiceError::Unavailable(refusal.to_string()),
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::command::v1::Command;
 use proto::temporal::api::command::v1::command::Attributes;
 use proto::temporal::api::common::v1::SearchAttributes;
 use workflow::{NamespaceId, RefusedSearchAttributes};
 
 use super::shard::Shard;
-use crate::errors::ServiceError;
 
 impl Shard {
     /// Writes the types beside the values of all commands, and tells which commands may not set theirs.

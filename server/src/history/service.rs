@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
+use cluster::namespaces::NamespaceRegistry;
+use cluster::segments::Segments;
+use cluster::spans;
 use persistence::stores::Stores;
 use persistence::stores::executions::RunCounts;
 use proto::everrow::history as request;
@@ -28,12 +33,7 @@ use super::reset::ResetRequest;
 use super::shard::{Shard, ShardParts};
 use super::token::{self, ParsedToken};
 use super::transact::TransactError;
-use crate::cluster::peers::Peers;
-use crate::cluster::segments::Segments;
-use crate::env::Env;
-use crate::errors::ServiceError;
-use crate::namespaces::NamespaceRegistry;
-use crate::spans;
+use crate::peers::Peers;
 
 pub struct Service {
     pub(super) ownership: Ownership,

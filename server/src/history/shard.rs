@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
+use cluster::namespaces::NamespaceRegistry;
+use cluster::segments::Segments;
 use persistence::stores::Stores;
 use persistence::stores::shards::{Claim, ShardId, ShardRecord};
 use tokio::sync::watch;
@@ -21,10 +25,6 @@ use super::queues::Queues;
 use super::tally::Tally;
 use super::waiters::Waiters;
 use super::workflow_ids::WorkflowIds;
-use crate::cluster::segments::Segments;
-use crate::env::Env;
-use crate::errors::ServiceError;
-use crate::namespaces::NamespaceRegistry;
 
 /// A shard under one lease. When the lease is lost the object is dropped, and with it all that was in memory.
 pub(crate) struct Shard {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use persistence::error::StoreError;
 use proto::temporal::api::common::v1::{Payload, Payloads};
 use proto::temporal::api::enums::v1::{WorkflowExecutionStatus, WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
@@ -19,7 +20,6 @@ use super::shard::Shard;
 use super::size;
 use super::transact::{Kept, TransactError, current_run, unknown_to_others};
 use super::update::Waiter;
-use crate::errors::ServiceError;
 
 /// The run that a signal-with-start meant may close in between; then it is decided anew, this often at most.
 const TRIES_MAX: usize = 8;

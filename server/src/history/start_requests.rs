@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::Link;
 use proto::temporal::api::enums::v1::EventType;
@@ -11,7 +12,6 @@ use workflow::{EventId, ExecutionKey, NamespaceId, Parent, Signal, Start};
 use super::links::LinkedRun;
 use super::service::{Service, namespace_id, span};
 use super::start::{Joined, StartRequest, StartedRun};
-use crate::errors::ServiceError;
 
 impl Service {
     pub async fn start_workflow_execution(

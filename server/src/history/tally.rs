@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
+use cluster::search_attributes::attribute::NAMESPACE_DIVISION;
 use persistence::stores::executions::RunCounts;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use workflow::{ExecutionState, NamespaceId};
 
 use super::describe::shown_status;
-use crate::search_attributes::attribute::NAMESPACE_DIVISION;
 
 #[derive(Default)]
 pub(crate) struct Tally {

@@ -8,7 +8,7 @@ use proto::everrow::history::{HistoryPageToken, TaskToken};
 use uuid::Uuid;
 use workflow::{ActivityRef, EventId, ExecutionKey, NamespaceId, RunId, TaskRef, Timestamp};
 
-use crate::errors::ServiceError;
+use cluster::errors::ServiceError;
 
 /// A task token whose ids were understood. Whether they still mean something is for the run to say.
 pub(crate) struct ParsedToken {

@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
 use persistence::error::StoreError;
 use persistence::stores::executions::{CurrentWrite, DamagedRow, RunWrite};
 use persistence::stores::history::{EventBatch, HistoryStore, NewNode};
@@ -23,8 +25,6 @@ use super::shard::Shard;
 use super::size;
 use super::tally::{StatusChange, counted_status};
 use super::warnings::warn_of_growth;
-use crate::env::Env;
-use crate::errors::ServiceError;
 
 /// How often an append is sent; it is idempotent, so an unknown outcome is simply tried again.
 const APPEND_TRIES_MAX: u32 = 5;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::link::workflow_event::{Reference, RequestIdReference};
 use proto::temporal::api::common::v1::{Link, link};
@@ -22,7 +23,6 @@ use super::token;
 use super::transact::TransactError;
 use super::updates::{Abort, Found, Progress};
 use super::worker_tasks::execution_of;
-use crate::errors::ServiceError;
 
 /// Somebody waits for an update. The run stays in memory meanwhile.
 pub(super) struct Waiter {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::enums::v1::WorkflowIdConflictPolicy;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -19,7 +20,6 @@ use super::start_requests::{joined_response, start_request, start_response};
 use super::transact::TransactError;
 use super::update::{Reached, Waiter, response, stage_of};
 use super::updates::{Abort, Found};
-use crate::errors::ServiceError;
 
 impl Service {
     pub async fn execute_multi_operation(

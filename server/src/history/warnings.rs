@@ -6,7 +6,7 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use tracing::warn;
 use workflow::{Activity, ChangedItems, ExecutionState};
 
-use crate::metrics::{Limit, count_warning};
+use cluster::metrics::{Limit, count_warning};
 
 const HISTORY_BYTES: i64 = 10 << 20;
 const HISTORY_EVENTS: i64 = 10 << 10;

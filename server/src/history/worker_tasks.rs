@@ -1,5 +1,6 @@
 //! What workers do with tasks: start, complete, fail, heartbeat. Requests in, `Input` to the run, answers out.
 
+use cluster::errors::ServiceError;
 use prost_types::Timestamp as ProtoTimestamp;
 use proto::everrow::history as request;
 use proto::everrow::history::TaskToken;
@@ -21,7 +22,6 @@ use super::service::span;
 use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
-use crate::errors::ServiceError;
 
 /// What a worker that polls tells of its version.
 fn version_of(told: Option<WorkerVersionCapabilities>) -> Option<WorkerVersionStamp> {

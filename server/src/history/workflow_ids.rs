@@ -7,13 +7,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use cluster::errors::ServiceError;
 use tokio::sync::Notify;
 use tracing::warn;
 use workflow::NamespaceId;
 
 use super::shard::Shard;
 use super::transact::TransactError;
-use crate::errors::ServiceError;
 
 mod filter;
 

@@ -1,6 +1,7 @@
 //! From a message or an error to an HTTP response. Pure.
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
 use http_body_util::Full;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _, SerializeOptions};
@@ -12,7 +13,6 @@ use tonic::{Code, Status};
 
 use super::format::{Format, Layout, PLAIN};
 use super::shorthand;
-use crate::errors::ServiceError;
 
 pub(crate) type HttpResponse = Response<Full<Bytes>>;
 

@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes};
+use cluster::errors::{self, ServiceError};
+use cluster::version;
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as _;
@@ -27,9 +29,7 @@ use super::routes::{NotFound, Route, RouteTable};
 use super::shorthand::Payloads;
 use super::transcoder::Transcoder;
 use super::{openapi, request};
-use crate::errors::{self, ServiceError};
 use crate::frontend::grpc_timeout;
-use crate::version;
 
 /// As for messages over gRPC.
 const BODY_BYTES_MAX: usize = 4 << 20;

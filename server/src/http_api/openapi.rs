@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use cluster::version;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
 use super::routes::{RequestBody, Route, RouteTable};
-use crate::version;
 
 /// Fields of messages within messages that are parameters of a query, at most so deep: `execution.runId`.
 const PARAMETER_DEPTH: usize = 2;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
+use cluster::spans;
 use percent_encoding::percent_decode_str;
 use prost_reflect::{DeserializeOptions, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value};
@@ -12,7 +13,6 @@ use serde_json::{Map, Value};
 use super::routes::{Found, RequestBody};
 use super::shorthand::{self, Payloads};
 use super::transcoder::{VALUES_MAX, n_values};
-use crate::spans;
 
 /// What is wrong with a request; the client reads it.
 pub(super) type Wrong = String;

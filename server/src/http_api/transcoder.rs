@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::errors::ServiceError;
+use cluster::errors::ServiceError;
 
 /// Converted in less than a millisecond.
 const INLINE_BYTES: usize = 16 << 10;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use cluster::env::Env;
 use proto::temporal::api::enums::v1::RateLimitSource;
 use proto::temporal::api::taskqueue::v1 as taskqueue;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -11,7 +12,6 @@ use workflow::Timestamp;
 use super::matcher::Priority;
 use super::rate::UNLIMITED_PER_SECOND;
 use super::state::State;
-use crate::env::Env;
 
 /// A moment by both clocks.
 #[derive(Debug, Clone, Copy)]

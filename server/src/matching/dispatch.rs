@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use tokio::sync::oneshot;
 use tracing::{debug, error, info};
 
@@ -10,7 +11,6 @@ use super::matcher::Rank;
 use super::partition::Partition;
 use super::queries::QueryTask;
 use super::task::Task;
-use crate::errors::ServiceError;
 
 /// How a partition ends a waiting poll. `None`: empty, before its time (see `backlog_hint.rs`).
 pub(super) type PollSender = oneshot::Sender<Option<Delivery>>;

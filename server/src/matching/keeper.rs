@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use persistence::error::StoreError;
 use persistence::stores::task_queues::TaskQueueStore;
 use tracing::{error, info, warn};
@@ -18,7 +19,6 @@ use super::matcher::{Position, Priority, Rank};
 use super::partition::Partition;
 use super::state::{Phase, State, Unwritten, Waiter};
 use super::task::Task;
-use crate::errors::ServiceError;
 
 /// After a failed statement the next waits so long, doubled each time up to the longest.
 const RETRY_FIRST: Duration = Duration::from_millis(50);

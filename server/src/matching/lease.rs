@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cluster::env::Env;
 use persistence::error::StoreError;
 use persistence::stores::shards::{Claim, RangeId};
 use persistence::stores::task_queues::{self, BacklogPlace, BacklogTask, Completed, TaskQueueStore};
@@ -14,7 +15,6 @@ use proto::temporal::api::enums::v1::TaskQueueKind;
 use super::backlog::Done;
 use super::matcher::{Position, Priority, Rank};
 use super::task::QueueKey;
-use crate::env::Env;
 
 /// How many ids a lease has: as many as one queue writes in hours, and enough leases for ever.
 const BLOCK_BITS: u32 = 24;

@@ -5,6 +5,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use workflow::Timestamp;
@@ -16,8 +18,6 @@ use super::queries::Query;
 use super::queues::Queues;
 use super::state::{Offered, Phase, State};
 use super::task::{Kind, QueueKey, Task};
-use crate::env::Env;
-use crate::errors::ServiceError;
 
 /// A sticky queue that was not polled for so long has lost its worker. Twice the time after which history takes the
 /// task back anyway.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tokio::sync::oneshot;
 
-use crate::errors::ServiceError;
+use cluster::errors::ServiceError;
 
 pub(super) struct Polls {
     outstanding: Mutex<Table>,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use prost::Message as _;
 use proto::everrow::{history, matching as request};
 use proto::temporal::api::enums::v1::{QueryResultType, ResourceExhaustedCause, ResourceExhaustedScope};
@@ -16,8 +17,7 @@ use workflow::NamespaceId;
 use super::partition::{Asked, Partition};
 use super::service::{ADD_TRIES, Service};
 use super::task::{Kind, QueueKey, TaskType, namespace_id};
-use crate::cluster::peers::HistoryService;
-use crate::errors::ServiceError;
+use crate::peers::HistoryService;
 
 /// Queries of one node that are awaited at once.
 const AWAITED_MAX: usize = 10_000;

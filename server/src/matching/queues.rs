@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
 use futures_util::future::join_all;
 use persistence::stores::shards::Claim;
 use persistence::stores::task_queues::TaskQueueStore;
@@ -17,8 +19,6 @@ use super::keeper::Keeper;
 use super::partition::{Added, Partition};
 use super::pollers::PollerMemory;
 use super::task::{QueueKey, Task};
-use crate::env::Env;
-use crate::errors::ServiceError;
 
 /// Queues of a namespace that are read at once to be removed.
 const REMOVED_AT_ONCE: usize = 100;

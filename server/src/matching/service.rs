@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
 use persistence::stores::task_queues::TaskQueueStore;
 use proto::everrow::{history, matching as request};
 use proto::temporal::api::enums::v1::{DescribeTaskQueueMode, TaskQueueType};
@@ -21,9 +23,7 @@ use super::polls::{OutstandingPoll, Polls};
 use super::queries::Queries;
 use super::queues::Queues;
 use super::task::{Kind, QueueKey, Task, TaskType, namespace_id};
-use crate::cluster::peers::{HistoryService, Peers};
-use crate::env::Env;
-use crate::errors::ServiceError;
+use crate::peers::{HistoryService, Peers};
 
 /// The empty answer leaves so long before the caller stops waiting: he would see an error instead.
 const ANSWER_MARGIN: Duration = Duration::from_secs(1);

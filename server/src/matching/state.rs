@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tokio::sync::oneshot;
@@ -21,7 +22,6 @@ use super::pollers::{Poller, PollerHistory};
 use super::queries::{Query, QueryTask};
 use super::rate::{Meter, RateLimit};
 use super::task::{Kind, Task};
-use crate::errors::ServiceError;
 
 pub(super) struct State {
     phase: Phase,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
 use prost::Message as _;
 use proto::everrow::{matching as request, record};
 use proto::temporal::api::common::v1 as common;
@@ -11,7 +12,6 @@ use uuid::Uuid;
 use workflow::{NamespaceId, Timestamp};
 
 use super::matcher::Priority;
-use crate::errors::ServiceError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Task {

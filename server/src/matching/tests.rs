@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::{Env, SimulatedWall};
+use cluster::errors::ServiceError;
 use persistence::engine::Engine;
 use persistence::stores::Stores;
 use proto::everrow::matching::AddTaskRequest;
@@ -17,9 +19,7 @@ use super::dispatch::Dispatched;
 use super::pollers::Poller;
 use super::service::Service;
 use super::task::{Kind, QueueKey, TaskType};
-use crate::cluster::peers::Peers;
-use crate::env::{Env, SimulatedWall};
-use crate::errors::ServiceError;
+use crate::peers::Peers;
 
 mod delivery;
 mod durability;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::Env;
 use persistence::embedded::{Durability, Embedded, Options};
 use persistence::engine::Engine;
 use persistence::error::StoreError;
@@ -12,7 +13,6 @@ use persistence_cql::schema::{self, LockTerms};
 
 use super::StartError;
 use crate::config::{EmbeddedConfig, EngineKind, StoreConfig};
-use crate::env::Env;
 
 pub(super) struct Opened {
     pub(super) engine: Arc<dyn Engine>,

@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
 use persistence::stores::visibility::record::{
     PARENT_WORKFLOW_ID, ROOT_WORKFLOW_ID, WORKFLOW_ID, WORKFLOW_TYPE, bounded,
 };
@@ -16,7 +17,6 @@ use workflow::RunId;
 
 use super::bounds::{Span, conjuncts};
 use super::query::filter::{Condition, Filter, Test};
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
 
 /// A way to find all runs that a term of a filter can hold for: those in any of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]

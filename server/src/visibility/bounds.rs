@@ -2,13 +2,13 @@
 
 use std::ops::Bound;
 
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
 use persistence::stores::visibility::value::Value;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use workflow::Timestamp;
 
 use super::query::filter::{Condition, Filter, Test};
 use super::query::status;
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
 
 /// The statuses of runs that are over.
 pub(super) const CLOSED: [WorkflowExecutionStatus; 6] = [

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
+use cluster::search_attributes::custom::CustomAttributes;
+use cluster::search_attributes::payload;
 use futures_util::TryStreamExt as _;
 use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::value::Value;
@@ -18,10 +22,6 @@ use super::query::filter::Query;
 use super::query::status;
 use super::record_values::{matches, value_of};
 use super::service::Service;
-use crate::errors::ServiceError;
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
-use crate::search_attributes::custom::CustomAttributes;
-use crate::search_attributes::payload;
 
 /// Counts by the value that they are grouped by; one without a value if they are not grouped, or it is not set.
 type Groups = BTreeMap<Option<Value>, i64>;

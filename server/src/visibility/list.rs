@@ -1,6 +1,8 @@
 //! Lists: a query, a page of the runs that it is of, and a token to go on with.
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
+use cluster::search_attributes::custom::CustomAttributes;
 use prost::Message as _;
 use proto::everrow::visibility::ListPageToken;
 use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
@@ -14,8 +16,6 @@ use super::query::{self};
 use super::reading::{Gathered, Reading};
 use super::record_values::shown;
 use super::service::Service;
-use crate::errors::ServiceError;
-use crate::search_attributes::custom::CustomAttributes;
 
 /// What a list is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

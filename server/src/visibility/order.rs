@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
 use persistence::stores::visibility::record::Record;
 use workflow::Timestamp;
 
 use super::query::filter::{Direction, OrderBy};
 use super::record_values::value_of;
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
 
 /// A change is in the store this long after it happened at the latest, or nearly: runs that closed so shortly before a list
 /// began may have been open to its first page.

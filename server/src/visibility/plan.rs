@@ -1,6 +1,8 @@
 //! How a list is answered: by the few runs that an index names, or by looking at runs in their order; and how that is
 //! explained.
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::custom::CustomAttributes;
 use persistence::error::StoreError;
 use workflow::NamespaceId;
 
@@ -11,8 +13,6 @@ use super::order::by_start;
 use super::query::filter::Direction;
 use super::reading::{Gathered, Reading};
 use super::service::Service;
-use crate::errors::ServiceError;
-use crate::search_attributes::custom::CustomAttributes;
 
 /// Rows scanned for each run of a page before an index scan of up to `MANY` candidates is tried.
 const SCANNED_PER_RUN: usize = 10;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, BinaryHeap};
 use std::pin::pin;
 
+use cluster::segments::{AGE_MAX, CLOCK_SLACK, begins_at};
 use futures_util::TryStreamExt as _;
 use persistence::error::StoreError;
 use persistence::stores::visibility::record::Record;
@@ -16,7 +17,6 @@ use super::merge::{Ahead, By, Chunks, Merge};
 use super::order::{Ordering, Place, Reached};
 use super::query::filter::{Direction, Filter};
 use super::record_values::matches;
-use crate::cluster::segments::{AGE_MAX, CLOCK_SLACK, begins_at};
 
 /// A page stays well under the 4 MiB of a gRPC message, unless a single run is larger.
 const PAGE_BYTES: usize = 2 << 20;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
+use cluster::search_attributes::payload;
 use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::value::Value;
 use proto::temporal::api::common::v1::{WorkflowExecution, WorkflowType};
@@ -10,8 +12,6 @@ use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use super::query::evaluate;
 use super::query::filter::Filter;
 use super::query::status;
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
-use crate::search_attributes::payload;
 
 /// Whether a filter holds for a run; none holds for all.
 pub(super) fn matches(filter: Option<&Filter>, record: &Record) -> bool {

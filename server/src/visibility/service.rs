@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
+use cluster::segments::Segments;
 use persistence::stores::visibility::{Change, VisibilityStore};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use workflow::{NamespaceId, Timestamp};
 
 use super::writer::Writer;
-use crate::cluster::peers::Peers;
-use crate::cluster::segments::Segments;
-use crate::env::Env;
-use crate::errors::ServiceError;
+use crate::peers::Peers;
 
 /// Lists and counts that read at once. Each merges a page of rows of every status and segment; further callers wait.
 const READS_AT_ONCE: usize = 32;

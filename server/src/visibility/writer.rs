@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use tracing::warn;
 use workflow::{NamespaceId, Timestamp};
 
-use crate::cluster::segments::{Segments, begins_at};
-use crate::errors::ServiceError;
+use cluster::errors::ServiceError;
+use cluster::segments::{Segments, begins_at};
 
 /// Shards tell lists of their changes at these intervals, all at the same moments: so their changes meet in one batch,
 /// and a run that is over within one is told once. Listed within 200 ms is the aim; the rest is for the write.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cluster::env::Env;
 use persistence_cql::config::Replication;
 use proto::temporal::api::common::v1::{WorkflowExecution, WorkflowType};
 use proto::temporal::api::history::v1::HistoryEvent;
@@ -13,7 +14,6 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
 use server::config::{Config, EngineKind};
-use server::env::Env;
 use server::node::Node;
 use tokio::task::JoinSet;
 use tonic::transport::Channel;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use cluster::env::Env;
 use proto::temporal::api::namespace::v1::NamespaceFilter;
 use proto::temporal::api::operatorservice::v1::operator_service_client::OperatorServiceClient;
 use proto::temporal::api::workflowservice::v1 as public;
 use proto::temporal::api::workflowservice::v1::workflow_service_client::WorkflowServiceClient;
 use server::config::{Config, EngineKind};
-use server::env::Env;
 use server::node::Node;
 use tempfile::TempDir;
 use tonic::transport::Channel;

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use cluster::env::Env;
 use prost::Message;
 use proto::history::History;
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
@@ -13,7 +14,6 @@ use proto::temporal::api::enums::v1::{CommandType, EncodingType, EventType, Hist
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::env::Env;
 use server::node::Node;
 use tonic::{Code, Status};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use cluster::env::Env;
 use serde_json::{Value, json};
-use server::env::Env;
 use server::node::Node;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

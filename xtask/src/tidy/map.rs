@@ -24,11 +24,15 @@ pub(super) fn check(root: &Path, files: &[File]) -> Vec<Violation> {
     found
 }
 
-/// Folders at the top, and those of the server's code. Those whose name begins with a dot are tools' own, and one that
+/// Folders at the top, the server's crates, and the folders of their code. Those whose name begins with a dot are tools' own, and one that
 /// holds nothing but the tests of the file beside it is a part of that file.
-fn folders(files: &[File]) -> BTreeSet<&str> {
+fn folders<'a>(files: &'a [File]) -> BTreeSet<&'a str> {
     let top = files.iter().filter_map(|file| file.path.split_once('/')).map(|(folder, _)| folder);
-    let inside = files.iter().filter_map(|file| file.path.strip_prefix("server/src/")?.split_once('/'));
-    let inside = inside.filter(|(_, file)| *file != "tests.rs").map(|(folder, _)| folder);
-    top.filter(|folder| !folder.starts_with('.')).chain(inside).collect()
+    let crates = files.iter().filter_map(|file| file.path.strip_prefix("server/")?.split_once('/'));
+    let folder_of_code = |file: &'a File| {
+        let (_, inside) = file.path.strip_prefix("server/")?.split_once("src/")?;
+        inside.split_once('/').filter(|(_, file)| *file != "tests.rs").map(|(folder, _)| folder)
+    };
+    let inside = files.iter().filter_map(folder_of_code);
+    top.filter(|folder| !folder.starts_with('.')).chain(crates.map(|(folder, _)| folder)).chain(inside).collect()
 }

@@ -1,5 +1,6 @@
 //! What a request makes of a namespace's record. Pure.
 
+use cluster::errors::ServiceError;
 use prost::Message as _;
 use prost_types::Duration;
 use proto::everrow::record;
@@ -10,7 +11,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use workflow::Timestamp;
 
 use super::super::validate::{invalid, span};
-use crate::errors::ServiceError;
 
 /// Short enough for tests, and never zero, which might be taken for "for ever".
 const RETENTION_MIN_SECONDS: i64 = 60 * 60;

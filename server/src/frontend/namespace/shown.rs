@@ -1,5 +1,6 @@
 //! A namespace as clients see it.
 
+use cluster::namespaces::Namespace;
 use proto::temporal::api::enums::v1::ReplicationState;
 use proto::temporal::api::namespace::v1::namespace_info::{Capabilities, Limits};
 use proto::temporal::api::namespace::v1::{NamespaceConfig, NamespaceInfo};
@@ -8,7 +9,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use workflow::Timestamp;
 
 use super::super::validate::sizes::{BLOB_BYTES_MAX, MEMO_BYTES_MAX};
-use crate::namespaces::Namespace;
 
 pub(super) fn described(namespace: &Namespace) -> public::DescribeNamespaceResponse {
     let failovers = namespace.record.failover_history.iter();

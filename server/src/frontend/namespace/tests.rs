@@ -1,5 +1,6 @@
 //! What an update makes of a record.
 
+use cluster::errors::ServiceError;
 use prost_types::Duration;
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::NamespaceState::{self, Deleted, Deprecated, Registered};
@@ -10,7 +11,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use workflow::Timestamp;
 
 use super::changes;
-use crate::errors::ServiceError;
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
 

@@ -1,10 +1,10 @@
 //! Requests of operators about pending activities.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::workflowservice::v1::UpdateActivityExecutionOptionsRequest;
 
 use super::{ID_BYTES_MAX, invalid, proper_run_id, run_id};
-use crate::errors::ServiceError;
 
 /// Which run is meant, and that some activity of it is.
 pub(crate) fn target(execution: Option<&WorkflowExecution>, has_activity: bool) -> Result<(), ServiceError> {

@@ -1,12 +1,12 @@
 //! What a batch may be asked to do.
 
+use cluster::errors::{ServiceError, camel_case};
 use proto::temporal::api::batch::v1 as batch;
 use proto::temporal::api::enums::v1::{ExecutionType, ResetType};
 use proto::temporal::api::workflowservice::v1::StartBatchOperationRequest;
 use proto::temporal::api::workflowservice::v1::start_batch_operation_request::Operation;
 
 use super::{ID_BYTES_MAX, invalid, options, priority, sizes};
-use crate::errors::{ServiceError, camel_case};
 
 const NO_ACTIVITY: &str = "Either activity type must be set, or match all should be set to true";
 

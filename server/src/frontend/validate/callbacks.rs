@@ -1,10 +1,10 @@
 //! Callbacks that a start asks for when its workflow closes.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::common::v1::Callback;
 use proto::temporal::api::common::v1::callback::{Nexus, Variant};
 
 use super::invalid;
-use crate::errors::ServiceError;
 
 const CALLBACKS_MAX: usize = 32;
 const URL_BYTES_MAX: usize = 1000;

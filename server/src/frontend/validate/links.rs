@@ -1,5 +1,6 @@
 //! Links from a request to what caused it.
 
+use cluster::errors::ServiceError;
 use prost::Message as _;
 use proto::temporal::api::common::v1::Link;
 use proto::temporal::api::common::v1::link::workflow_event::Reference;
@@ -7,7 +8,6 @@ use proto::temporal::api::common::v1::link::{Variant, WorkflowEvent};
 use proto::temporal::api::enums::v1::EventType;
 
 use super::invalid;
-use crate::errors::ServiceError;
 
 const LINKS_MAX: usize = 10;
 /// A link holds a namespace and a workflow id, both up to a thousand bytes.

@@ -1,12 +1,12 @@
 //! What a Nexus endpoint may be. All that is wrong is told at once.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::nexus::v1::endpoint_target::Variant;
 use proto::temporal::api::nexus::v1::{EndpointSpec, EndpointTarget, endpoint_target};
 use tonic::codegen::http::Uri;
 use uuid::Uuid;
 
 use super::{invalid, task_queue};
-use crate::errors::ServiceError;
 
 const NAME_BYTES_MAX: usize = 200;
 const URL_BYTES_MAX: usize = 4 << 10;

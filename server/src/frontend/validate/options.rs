@@ -1,12 +1,12 @@
 //! Requests that change the options of a run.
 
+use cluster::errors::ServiceError;
 use prost_types::FieldMask;
 use proto::temporal::api::workflow::v1::post_reset_operation::Variant;
 use proto::temporal::api::workflow::v1::{PostResetOperation, WorkflowExecutionOptions};
 use proto::temporal::api::workflowservice::v1 as public;
 
 use super::{invalid, priority, proper_run_id};
-use crate::errors::ServiceError;
 
 const PRIORITY_PATHS: [&str; 4] =
     ["priority", "priority.priority_key", "priority.fairness_key", "priority.fairness_weight"];

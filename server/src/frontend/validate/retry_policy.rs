@@ -1,11 +1,11 @@
 //! Retry policies: defaults for what is left out, then whether the whole makes sense.
 
+use cluster::errors::ServiceError;
 use prost_types::Duration;
 use proto::temporal::api::common::v1::RetryPolicy;
 use proto::temporal::api::enums::v1::TimeoutType;
 
 use super::{invalid, span};
-use crate::errors::ServiceError;
 
 const INITIAL_INTERVAL: Duration = Duration { seconds: 1, nanos: 0 };
 const BACKOFF_COEFFICIENT: f64 = 2.0;

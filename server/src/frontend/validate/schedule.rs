@@ -1,18 +1,18 @@
 //! Requests that make or change a schedule.
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::check::Defined;
 use prost::Message as _;
 use proto::temporal::api::enums::v1::WorkflowIdReusePolicy;
 use proto::temporal::api::schedule::v1 as schedule;
 use proto::temporal::api::schedule::v1::schedule_action::Action;
 use proto::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 use proto::temporal::api::workflowservice::v1 as public;
+use scheduler::spec;
 use workflow::Timestamp;
 
 use super::sizes::BLOB_BYTES_MAX;
 use super::{ID_BYTES_MAX, invalid, priority, search_attributes, sizes, start, task_queue};
-use crate::errors::ServiceError;
-use crate::scheduler::spec;
-use crate::search_attributes::check::Defined;
 
 const NOTES_BYTES_MAX: usize = 1000;
 /// What clients know schedules under is a workflow id with this before it.

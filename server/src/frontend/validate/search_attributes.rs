@@ -1,11 +1,11 @@
 //! Search attributes of requests that start a workflow.
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::check::{Defined, sizes};
 use proto::temporal::api::common::v1::SearchAttributes;
 use workflow::RefusedSearchAttributes;
 
 use super::invalid;
-use crate::errors::ServiceError;
-use crate::search_attributes::check::{Defined, sizes};
 
 /// Checks them against what the namespace defines, and writes their types beside them.
 pub(crate) fn admit(attributes: Option<&mut SearchAttributes>, defined: Defined<'_>) -> Result<(), ServiceError> {

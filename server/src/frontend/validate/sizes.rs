@@ -1,13 +1,13 @@
 //! Sizes of what users attach. Some RPCs refuse what is too large; a worker's answer is turned into a failure instead,
 //! because the worker could only repeat it.
 
+use cluster::errors::ServiceError;
 use prost::Message;
 use proto::temporal::api::common::v1::Memo;
 use proto::temporal::api::failure::v1::failure::FailureInfo;
 use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure, ServerFailureInfo};
 
 use super::invalid;
-use crate::errors::ServiceError;
 
 /// One event's payloads.
 pub(crate) const BLOB_BYTES_MAX: usize = 2 << 20;

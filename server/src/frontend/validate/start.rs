@@ -2,6 +2,8 @@
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::check::Defined;
 use prost_types::Duration;
 use proto::temporal::api::common::v1::{Link, WorkflowType};
 use proto::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
@@ -12,8 +14,6 @@ use super::{
     ID_BYTES_MAX, callbacks, invalid, links, priority, request_id, retry_policy, search_attributes, sizes, span,
     task_queue,
 };
-use crate::errors::ServiceError;
-use crate::search_attributes::check::Defined;
 
 pub(crate) fn start(
     mut request: public::StartWorkflowExecutionRequest,

@@ -1,10 +1,10 @@
 //! Names of task queues.
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::enums::v1::TaskQueueKind;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 
 use super::{ID_BYTES_MAX, invalid};
-use crate::errors::ServiceError;
 
 /// Partitions of a task queue are spelled with this prefix, so a queue is not.
 const PARTITION_PREFIX: &str = "/_sys/";

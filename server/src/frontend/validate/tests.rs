@@ -2,6 +2,8 @@
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
+use cluster::search_attributes::check::Defined;
+use cluster::search_attributes::custom::CustomAttributes;
 use proto::temporal::api::common::v1::callback::{Nexus, Variant};
 use proto::temporal::api::common::v1::{
     Callback, Link, Memo, Payload, Payloads, Priority, RetryPolicy, SearchAttributes, WorkflowType,
@@ -10,8 +12,6 @@ use proto::temporal::api::enums::v1::{TaskQueueKind, WorkflowIdConflictPolicy, W
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 
 use super::*;
-use crate::search_attributes::check::Defined;
-use crate::search_attributes::custom::CustomAttributes;
 
 /// A namespace without search attributes of its own.
 fn undefined() -> Defined<'static> {

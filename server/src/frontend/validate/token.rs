@@ -1,5 +1,6 @@
 //! Task tokens: what a worker hands back with its answer.
 
+use cluster::errors::ServiceError;
 use prost::Message as _;
 use prost::bytes::Bytes;
 use proto::everrow::history::TaskToken;
@@ -8,7 +9,6 @@ use uuid::Uuid;
 use workflow::NamespaceId;
 
 use super::{identity, invalid, proper_run_id, run_id};
-use crate::errors::ServiceError;
 
 /// A task token that names a namespace, a workflow, and a task of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,12 @@
 //! Checks of updates.
 
+use cluster::errors::ServiceError;
+use cluster::search_attributes::check::Defined;
 use proto::temporal::api::enums::v1::UpdateWorkflowExecutionLifecycleStage as Stage;
 use proto::temporal::api::workflowservice::v1 as public;
 use proto::temporal::api::workflowservice::v1::execute_multi_operation_request::operation::Operation;
 
 use super::{ID_BYTES_MAX, execution, invalid, links, proper_run_id, run_id, start};
-use crate::errors::ServiceError;
-use crate::search_attributes::check::Defined;
 
 pub(crate) fn update(
     mut request: public::UpdateWorkflowExecutionRequest,

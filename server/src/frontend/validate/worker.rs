@@ -2,6 +2,7 @@
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::deployment::v1::WorkerDeploymentOptions;
 use proto::temporal::api::enums::v1::{TaskQueueKind, WorkerVersioningMode};
 use proto::temporal::api::failure::v1::Failure;
@@ -11,7 +12,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 
 use super::task_queue::{self, Naming};
 use super::{identity, invalid};
-use crate::errors::ServiceError;
 use crate::frontend::unbuilt_polls::Unbuilt;
 
 const BUILD_ID_BYTES_MAX: usize = 255;

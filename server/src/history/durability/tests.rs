@@ -3,10 +3,10 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use cluster::env::SimulatedWall;
 use futures_util::poll;
 
 use super::*;
-use crate::env::SimulatedWall;
 
 fn seen() -> LeaseSeen {
     LeaseSeen::now(&Env::simulated(1))

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
+use cluster::namespaces::Namespace;
 use futures_util::StreamExt as _;
 use persistence::stores::executions::JobKey;
 use proto::everrow::record;
@@ -19,12 +21,10 @@ use tracing::{info, warn};
 use super::operation::Operations;
 use super::pace::Pace;
 use super::{Counts, Decided, close, is_open};
-use crate::cluster::peers::{Among, ListRequest, Peers};
-use crate::errors::ServiceError;
 use crate::history::committer::stopped;
 use crate::history::queues::backoff;
 use crate::history::shard::Shard;
-use crate::namespaces::Namespace;
+use crate::peers::{Among, ListRequest, Peers};
 
 /// Runs of one page: so many may be done twice after a crash.
 const PAGE: usize = 100;

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use cluster::errors::ServiceError;
 use persistence::stores::executions::{JobKey, JobWrite};
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::BatchOperationState;
@@ -24,7 +25,6 @@ use workflow::Timestamp;
 use super::committer::{Permit, Submission};
 use super::shard::Shard;
 use super::transact::TransactError;
-use crate::errors::ServiceError;
 
 pub(crate) use self::runner::run_jobs;
 

@@ -1,5 +1,7 @@
 //! What a batch does to one run: the call that a client would make.
 
+use cluster::errors::ServiceError;
+use cluster::namespaces::Namespace;
 use proto::everrow::history as request;
 use proto::temporal::api::batch::v1 as batch;
 use proto::temporal::api::common::v1::WorkflowExecution;
@@ -8,9 +10,7 @@ use proto::temporal::api::workflowservice::v1::start_batch_operation_request::Op
 use workflow::Timestamp;
 
 use super::reset_point;
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
-use crate::namespaces::Namespace;
+use crate::peers::Peers;
 
 pub(super) struct Operations<'a> {
     pub(super) peers: &'a Peers,

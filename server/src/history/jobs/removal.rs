@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use futures_util::StreamExt as _;
 use persistence::stores::executions::{JobKey, TimerKey};
 use proto::everrow::record;
@@ -11,12 +12,11 @@ use tracing::info;
 use workflow::{ExecutionKey, Input, NamespaceId, Timestamp};
 
 use super::Decided;
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
 use crate::history::committer::{LeftNamespace, Submission};
 use crate::history::service::span;
 use crate::history::shard::Shard;
 use crate::history::transact::TransactError;
+use crate::peers::Peers;
 
 /// Runs that are being deleted at once.
 const AT_ONCE: usize = 32;

@@ -1,6 +1,8 @@
 //! Where a batch resets a run to: an event of its history, or of that of a run before it.
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
+use cluster::namespaces::Namespace;
 use proto::everrow::history as request;
 use proto::temporal::api::batch::v1::BatchOperationReset;
 use proto::temporal::api::common::v1::WorkflowExecution;
@@ -10,9 +12,7 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
 use workflow::Timestamp;
 
-use crate::cluster::peers::HistoryService;
-use crate::errors::ServiceError;
-use crate::namespaces::Namespace;
+use crate::peers::HistoryService;
 
 /// Events read at once.
 const PAGE: i32 = 256;

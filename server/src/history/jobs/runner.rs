@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use persistence::stores::executions::JobKey;
 use proto::everrow::record;
 use proto::everrow::record::job::Work;
@@ -13,10 +14,9 @@ use tracing::warn;
 use workflow::Timestamp;
 
 use super::{Decided, batch, close, is_open, removal};
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
 use crate::history::queues::backoff;
 use crate::history::shard::Shard;
+use crate::peers::Peers;
 
 /// Consecutive breaks under one owner of the shard after which a batch has failed. It keeps the counts of how far it came.
 const BREAKS_MAX: u32 = 10;

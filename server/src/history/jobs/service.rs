@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
 use persistence::stores::executions::JobKey;
 use proto::everrow::record::job::Work;
 use proto::everrow::{history as request, record};
@@ -18,7 +19,6 @@ use workflow::{NamespaceId, Rejection, Timestamp};
 
 use super::removal::JOB_ID;
 use super::{Decided, close, is_open};
-use crate::errors::ServiceError;
 use crate::history::service::{Service, namespace_id};
 
 /// Batches of a namespace that may run at once.

@@ -1,5 +1,6 @@
 //! A run is over: its parent and its schedule hear how, and its children are dealt with as their policies say.
 
+use cluster::errors::ServiceError;
 use futures_util::future::join_all;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
@@ -10,7 +11,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{Child, Parent};
 
 use super::transfer::Origin;
-use crate::errors::ServiceError;
 
 /// Children that are dealt with at once: many enough that a thousand take no time to speak of, few enough to leave the
 /// other shards' committers room for others.

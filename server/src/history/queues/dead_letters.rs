@@ -3,12 +3,12 @@
 
 use std::future::Future;
 
+use cluster::errors::ServiceError;
 use persistence::error::StoreError;
 use persistence::stores::executions::{DamagedQueueRow, DeadLetter, QueuePage};
 use persistence::stores::queues::{DEAD_LETTERS, QueueKey};
 use tracing::error;
 
-use crate::errors::ServiceError;
 use crate::history::committer::Submission;
 use crate::history::shard::Shard;
 use crate::history::transact::TransactError;

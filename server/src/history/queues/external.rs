@@ -1,5 +1,6 @@
 //! Signals and cancel requests that a run sends to other workflows: delivered, and the run hears what came of them.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::{
@@ -15,7 +16,6 @@ use proto::temporal::api::workflowservice::v1 as public;
 use workflow::{EventId, ExternalAnswer, ExternalRequest, Input, NamespaceId};
 
 use super::transfer::Origin;
-use crate::errors::ServiceError;
 
 /// Names the server itself in what it brings to other workflows.
 const SERVER_IDENTITY: &str = "history-service";

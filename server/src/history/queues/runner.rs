@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use persistence::stores::executions::{DeadLetter, QueuedTimer, TimerKey};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
@@ -13,9 +14,8 @@ use workflow::{Input, TimerTask, Timestamp};
 use super::dead_letters::{put_aside, read_page};
 use super::timers::Wanted;
 use super::{Pool, Timer, Transfer, backoff, lock, schedule, transfer};
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
 use crate::history::shard::Shard;
+use crate::peers::Peers;
 
 /// Rows read at once. A row of the transfer queue holds the tasks of a whole commit.
 pub(super) const PAGE_ROWS: usize = 256;

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
+use cluster::metrics::schedules::{Scheduled, count_scheduled, observe_action_delay};
+use cluster::namespaces::Namespace;
 use futures_util::future::join_all;
 use proto::temporal::api::common::v1::WorkflowExecution;
 use proto::temporal::api::enums::v1::NamespaceState;
+use scheduler::decide::{Input, Outcome};
+use scheduler::schedule::{Schedule, Start, Stop};
 use tracing::warn;
 use workflow::ExecutionKey;
 
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
 use crate::history::shard::Shard;
-use crate::metrics::schedules::{Scheduled, count_scheduled, observe_action_delay};
-use crate::namespaces::Namespace;
-use crate::scheduler::decide::{Input, Outcome};
-use crate::scheduler::schedule::{Schedule, Start, Stop};
+use crate::peers::Peers;
 
 /// Actions of a schedule that are done at once: many enough to share commits, few enough to leave others room.
 const ACTIONS_AT_ONCE: usize = 16;

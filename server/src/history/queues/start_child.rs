@@ -1,5 +1,6 @@
 //! Starting a child: it is made, its parent records that, and only then does it begin. Each step may be done again.
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::{Priority, WorkflowExecution};
 use proto::temporal::api::enums::v1::{
@@ -13,7 +14,6 @@ use workflow::{Child, ChildStartFailed, ChildStarted, EventId, Input, Rejection,
 
 use super::closed::{apply_policy, was_reset};
 use super::transfer::Origin;
-use crate::errors::ServiceError;
 use crate::history::token;
 use crate::history::transact::TransactError;
 

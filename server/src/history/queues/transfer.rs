@@ -1,16 +1,16 @@
 //! What a transfer task does: one line per kind.
 
+use cluster::errors::ServiceError;
 use proto::everrow::matching::AddTaskRequest;
 use proto::temporal::api::common::v1::{Priority, WorkflowExecution};
 use proto::temporal::api::enums::v1::{TaskQueueKind, TaskQueueType};
 use workflow::{EventId, ExecutionState, Input, TransferTask, WorkflowTask};
 
 use super::{Transfer, closed, external, start_child};
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
 use crate::history::shard::Shard;
 use crate::history::transact::TransactError;
 use crate::history::worker_tasks::execution_of;
+use crate::peers::Peers;
 
 pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -> Result<(), ServiceError> {
     let state = match shard.read(&transfer.key).await {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use futures_util::StreamExt as _;
 use persistence::stores::executions::DeadLetter;
 use persistence::stores::visibility::record::Record;
@@ -19,10 +20,9 @@ use workflow::ExecutionKey;
 use super::dead_letters::{self, put_aside};
 use super::runner::PAGE_ROWS;
 use super::{Visibility, backoff, lock};
-use crate::cluster::peers::Peers;
-use crate::errors::ServiceError;
 use crate::history::listing::{changed, record_of, remove_replaced};
 use crate::history::shard::Shard;
+use crate::peers::Peers;
 
 /// Runs of one round; the rest waits for the next.
 const ROUND_RUNS: usize = 1000;

@@ -1,11 +1,11 @@
 //! Tokens of any bytes: understood, or refused as the caller's mistake.
 
+use cluster::fuzz::{SEED, damaged, random, rounds};
 use proto::history::History;
 use proto::temporal::api::history::v1::HistoryEvent;
 use rand::RngExt as _;
 
 use super::*;
-use crate::fuzz::{SEED, damaged, random, rounds};
 
 const NAMESPACE: NamespaceId = NamespaceId(Uuid::nil());
 const RUN: Uuid = Uuid::from_u128(7);

@@ -33,7 +33,7 @@ async fn a_conversion_that_panics_gives_its_place_back() {
     let transcoder = Transcoder::new();
     for _ in 0..2 * super::CONVERSIONS {
         let panicked = transcoder.convert(INLINE_BYTES + 1, || panic!("a bug")).await;
-        assert!(panicked.is_err_and(|error: crate::errors::ServiceError| error.to_string().contains("conversion")));
+        assert!(panicked.is_err_and(|error: cluster::errors::ServiceError| error.to_string().contains("conversion")));
     }
     assert_eq!(transcoder.convert(INLINE_BYTES + 1, || 7).await.unwrap(), 7);
 }

@@ -6,13 +6,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use cluster::errors::ServiceError;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::Sleep;
 use tonic::Status;
 use tonic::codegen::http::HeaderMap;
 
 use super::ledger::{AnswerCharge, CallCharge, Full};
-use crate::errors::ServiceError;
 
 /// From the head of a request to the end of its body. 4 MiB come in this time over 1.7 Mbit/s.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(20);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -21,7 +22,6 @@ use tonic::codegen::http::{Request, Response};
 
 use super::bodies::{Answer, Upload};
 use super::ledger::{Account, CallCharge};
-use crate::errors::ServiceError;
 use crate::frontend::parse_timeout;
 
 /// What answers the calls of a listener's connections.

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::errors::ServiceError;
+use cluster::errors::ServiceError;
 
 #[cfg(test)]
 mod tests;

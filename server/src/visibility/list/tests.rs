@@ -1,6 +1,7 @@
 //! Page tokens: those that we made are read back, and any other bytes are a place in the list or refused.
 
 use bytes::Bytes;
+use cluster::fuzz::seeds;
 use persistence::stores::visibility::record::{Close, Record};
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use rand::rngs::SmallRng;
@@ -11,7 +12,6 @@ use workflow::{Listing, NamespaceId, RunId, Timestamp};
 use super::super::order::{by_start, started_at};
 use super::super::query::parse;
 use super::{Asked, Ordering};
-use crate::fuzz::seeds;
 
 const SEEDS: u64 = 5_000;
 const QUERIES: [&str; 5] = [

@@ -2,8 +2,10 @@
 
 use persistence::stores::visibility::value::{Value, ValueType};
 
-use crate::search_attributes::attribute::{Attribute, NAMESPACE_DIVISION, SCHEDULE_PAUSED, SCHEDULES, SystemAttribute};
-use crate::search_attributes::custom::{CustomAttributes, of_server};
+use cluster::search_attributes::attribute::{
+    Attribute, NAMESPACE_DIVISION, SCHEDULE_PAUSED, SCHEDULES, SystemAttribute,
+};
+use cluster::search_attributes::custom::{CustomAttributes, of_server};
 
 use super::error::QueryError;
 use super::filter::{Condition, Filter, OrderBy, Query, Test};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use persistence::stores::visibility::value::{Value, phrases, words};
 
-use crate::search_attributes::attribute::Attribute;
+use cluster::search_attributes::attribute::Attribute;
 
 use super::filter::{Condition, Filter, Test};
 

@@ -6,7 +6,7 @@
 
 use persistence::stores::visibility::value::Value;
 
-use crate::search_attributes::attribute::Attribute;
+use cluster::search_attributes::attribute::Attribute;
 
 /// A list's or a count's query.
 #[derive(Debug, Clone, PartialEq, Eq)]

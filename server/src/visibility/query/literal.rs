@@ -3,9 +3,9 @@
 use persistence::stores::visibility::value::{Value, ValueType};
 use workflow::Timestamp;
 
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
-use crate::search_attributes::datetime;
-use crate::spans;
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
+use cluster::search_attributes::datetime;
+use cluster::spans;
 
 use super::error::QueryError;
 use super::syntax::Expression;

@@ -14,7 +14,7 @@ pub mod status;
 #[cfg(test)]
 mod tests;
 
-use crate::search_attributes::custom::CustomAttributes;
+use cluster::search_attributes::custom::CustomAttributes;
 
 use error::QueryError;
 use filter::Query;

@@ -4,10 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use cluster::env::Env;
 use proto::temporal::api::common::v1::{Memo, Payload};
 use proto::temporal::api::enums::v1::ScheduleOverlapPolicy;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::env::Env;
 use server::node::Node;
 use tonic::Code;
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use cluster::env::Env;
 use proto::temporal::api::enums::v1::IndexedValueType;
 use proto::temporal::api::operatorservice::v1::ListSearchAttributesRequest;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::env::Env;
 use server::node::{Node, StartError};
 use tonic::Code;
 use tonic::codec::CompressionEncoding;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::everrow::history as request;
 use proto::temporal::api::common::v1::{WorkflowExecution, WorkflowType};
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::errors::ServiceError;
 use tokio::task::JoinSet;
 
 use super::worker::{task_queue, text};

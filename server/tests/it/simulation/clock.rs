@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::env::SimulatedWall;
 use persistence::model::Model;
 use proto::everrow::{history as to_history, matching as to_matching};
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
@@ -16,7 +17,6 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use server::env::SimulatedWall;
 use server::history::config::HistoryConfig;
 use tokio::time::Instant;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use persistence::engine::Partition;
 use persistence::model::{Faults, Model};
 use persistence::table::Value;
@@ -11,7 +12,6 @@ use proto::everrow::history as to_history;
 use proto::temporal::api::common::v1::WorkflowType;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
 use uuid::Uuid;
 

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use persistence::model::Model;
 use prost::Message as _;
 use proto::everrow::{history as request, matching};
@@ -14,7 +15,6 @@ use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::query::v1::{WorkflowQuery, WorkflowQueryResult};
 use proto::temporal::api::workflowservice::v1 as public;
-use server::errors::ServiceError;
 use tokio::task::JoinSet;
 
 use super::client::{self, Sent, SentTo, pause_after};

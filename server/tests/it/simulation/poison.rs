@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use persistence::engine::{Batch, Engine, Partition};
 use persistence::model::Model;
 use persistence::stores::Stores;
@@ -15,7 +16,6 @@ use proto::temporal::api::common::v1::WorkflowType;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::errors::ServiceError;
 
 use super::simulate;
 use super::world::{NAMESPACE_ID, World};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use persistence::model::{Faults, Model};
 use proto::everrow::{history as to_history, matching as to_matching};
 use proto::temporal::api::command::v1::command::Attributes as CommandAttributes;
@@ -12,7 +13,6 @@ use proto::temporal::api::enums::v1::{CommandType, WorkflowExecutionStatus, Work
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
 use tokio::task::JoinSet;
 

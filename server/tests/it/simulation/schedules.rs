@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cluster::env::SimulatedWall;
+use cluster::errors::ServiceError;
 use persistence::model::Model;
 use proto::everrow::history as to_history;
 use proto::temporal::api::common::v1::WorkflowType;
@@ -11,8 +13,6 @@ use proto::temporal::api::schedule::v1::schedule_action::Action;
 use proto::temporal::api::taskqueue::v1::TaskQueue;
 use proto::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::env::SimulatedWall;
-use server::errors::ServiceError;
 
 use super::families::make_namespace;
 use super::world::{NAMESPACE_ID, Services, World};

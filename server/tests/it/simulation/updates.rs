@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use persistence::model::Model;
 use prost::Name;
 use proto::everrow::history as request;
@@ -17,7 +18,6 @@ use proto::temporal::api::protocol::v1::Message;
 use proto::temporal::api::update::v1::outcome::Value;
 use proto::temporal::api::update::v1::{Acceptance, Input, Meta, Outcome, Rejection, Request, Response, WaitPolicy};
 use proto::temporal::api::workflowservice::v1 as public;
-use server::errors::ServiceError;
 use tokio::task::JoinSet;
 
 use super::client::{self, Sent, SentTo, pause_after};

@@ -3,6 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use cluster::env::{Env, SimulatedWall};
+use cluster::errors::ServiceError;
+use cluster::namespaces::NamespaceRegistry;
+use cluster::search_attributes::custom::CustomAttributes;
+use cluster::segments::Segments;
 use persistence::engine::Engine;
 use persistence::model::Model;
 use persistence::stores::Stores;
@@ -12,13 +17,8 @@ use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use proto::temporal::api::history::v1::HistoryEvent;
 use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use proto::temporal::api::workflowservice::v1 as public;
-use server::cluster::peers::{Among, ListRequest, Peers};
-use server::cluster::segments::Segments;
-use server::env::{Env, SimulatedWall};
-use server::errors::ServiceError;
 use server::history::config::HistoryConfig;
-use server::namespaces::NamespaceRegistry;
-use server::search_attributes::custom::CustomAttributes;
+use server::peers::{Among, ListRequest, Peers};
 use server::{history, matching, visibility};
 use tokio::task::JoinSet;
 use workflow::NamespaceId;

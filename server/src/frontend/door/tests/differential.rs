@@ -1,12 +1,12 @@
 //! The door against prost: random messages of every request type, and damaged ones.
 
+use cluster::fuzz::{SEED, random, rounds};
 use prost::DecodeError;
 use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor};
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
 use super::*;
-use crate::fuzz::{SEED, random, rounds};
 
 const PROST_DEPTH: usize = 100;
 

@@ -1,13 +1,13 @@
 //! Task tokens of any bytes, at the door.
 
+use cluster::errors::ServiceError;
+use cluster::fuzz::{SEED, damaged, random, rounds};
 use prost::Message as _;
 use proto::everrow::history::TaskToken;
 use proto::everrow::matching::QueryTaskToken;
 use uuid::Uuid;
 
 use super::super::token;
-use crate::errors::ServiceError;
-use crate::fuzz::{SEED, damaged, random, rounds};
 
 #[test]
 fn fuzz_tokens_of_tasks_and_queries() {

@@ -1,11 +1,11 @@
 //! Requests of any path, query and body: a message, or a reason why not; in full and in short.
 
+use cluster::fuzz::{SEED, damaged, random, rounds};
 use prost::Message as _;
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
 use super::*;
-use crate::fuzz::{SEED, damaged, random, rounds};
 
 const LEAVES: [&str; 14] = [
     "null",

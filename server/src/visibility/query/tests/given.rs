@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use persistence::stores::visibility::value::{Value, ValueType};
 use workflow::Timestamp;
 
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
-use crate::search_attributes::custom::CustomAttributes;
-use crate::search_attributes::datetime;
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
+use cluster::search_attributes::custom::CustomAttributes;
+use cluster::search_attributes::datetime;
 
 use super::super::evaluate::matches;
 use super::super::parse;

@@ -1,12 +1,12 @@
 //! Random texts never panic, and random filters mean the same negated twice.
 
+use cluster::fuzz::seeds;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::super::evaluate::matches;
 use super::super::{parse, parse_for_schedules};
 use super::given::{answer, custom, runs};
-use crate::fuzz::seeds;
 use crate::visibility::access::{PARTS_MAX, accesses};
 use crate::visibility::bounds::Bounds;
 

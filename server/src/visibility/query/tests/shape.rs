@@ -2,7 +2,7 @@
 
 use persistence::stores::visibility::value::{Value, ValueType};
 
-use crate::search_attributes::attribute::{Attribute, SystemAttribute};
+use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
 
 use super::super::filter::{Condition, Direction, Filter, OrderBy, Test};
 use super::super::parse;

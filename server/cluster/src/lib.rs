@@ -1,0 +1,15 @@
+//! What the services stand on and meet through: errors, time, namespaces, search attributes, metrics, membership. Knows no
+//! service.
+
+pub mod errors;
+pub mod env;
+pub mod config;
+pub mod membership;
+pub mod segments;
+pub mod namespaces;
+pub mod search_attributes;
+pub mod spans;
+pub mod metrics;
+pub mod version;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
