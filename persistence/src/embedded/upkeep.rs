@@ -81,7 +81,7 @@ pub fn repair(directory: &Path) -> Result<Report, StoreError> {
     // The journals are intact now, but may end before what was synced.
     if let Err(StoreError::Corrupt(problem)) = Disk::open(directory, Options::default()) {
         report.lines.push(problem);
-        forgive(directory, &read(directory)?).map_err(|error| failed(directory, &error))?;
+        forgive_or_restore(directory)?;
         report.lines.push("accepted that the end of the journal is missing".into());
     }
     if report.lines.is_empty() {
@@ -122,6 +122,20 @@ fn journal_lines(layout: &Layout) -> Vec<String> {
 }
 
 /// From now on nothing up to the highest number that is known is missed.
+/// Forgives the missing end. If the store cannot be opened even so, its tables are damaged, and nothing is forgiven.
+fn forgive_or_restore(directory: &Path) -> Result<(), StoreError> {
+    let path = Marker::path(directory);
+    let of_io = |error: io::Error| failed(directory, &error);
+    let marker = if path.try_exists().map_err(of_io)? { Some(std::fs::read(&path).map_err(of_io)?) } else { None };
+    forgive(directory, &read(directory)?).map_err(of_io)?;
+    let Err(StoreError::Corrupt(problem)) = Disk::open(directory, Options::default()) else { return Ok(()) };
+    match marker {
+        Some(marker) => std::fs::write(&path, marker).map_err(of_io)?,
+        None => std::fs::remove_file(&path).map_err(of_io)?,
+    }
+    Err(StoreError::Corrupt(format!("{problem}: this cannot be repaired, restore a backup")))
+}
+
 fn forgive(directory: &Path, layout: &Layout) -> io::Result<()> {
     let store_id = if let Found::Marker(marker) = layout.marker { marker.store_id } else { Uuid::nil() };
     Marker { store_id, synced: 0, forgiven: layout.highest_named() }.create(directory).map(|_| ())

@@ -167,6 +167,32 @@ async fn a_repair_without_the_journal_keeps_the_tables() {
 }
 
 #[tokio::test]
+async fn a_repair_refuses_damaged_tables_and_forgives_nothing() {
+    let image = Crashed::new().await.copy();
+    let tables: Vec<PathBuf> = (0..2)
+        .flat_map(|keyspace| std::fs::read_dir(image.path().join(format!("keyspaces/{keyspace}/tables"))))
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(!tables.is_empty(), "the store has no table yet");
+    for table in tables {
+        let mut bytes = std::fs::read(&table).unwrap();
+        bytes.fill(0xa5);
+        std::fs::write(&table, bytes).unwrap();
+    }
+    let marker = || std::fs::read(image.path().join("everrow-store")).unwrap();
+    let before = marker();
+    for _ in 0..2 {
+        let refused = upkeep::repair(image.path());
+        assert!(
+            matches!(&refused, Err(StoreError::Corrupt(problem)) if problem.contains("restore a backup")),
+            "{refused:?}"
+        );
+        assert_eq!(marker(), before);
+    }
+}
+
+#[tokio::test]
 async fn nobody_else_can_look_into_the_directory() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("data");

@@ -1,6 +1,6 @@
 //! `everrow data`: checks and repairs a data directory of the embedded store that no server has open.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use persistence::embedded::upkeep::{self, Report};
@@ -28,16 +28,29 @@ pub(super) struct DataDirectory {
 
 pub(super) fn run(action: Action) -> Result<(), Failure> {
     telemetry::install(&LogConfig::default()).map_err(Failure::Usage)?;
-    let (done, DataDirectory { data }) = match action {
-        Action::Check(directory) => (upkeep::check(&directory.data), directory),
-        Action::Repair(directory) => (upkeep::repair(&directory.data), directory),
-    };
-    let Report { lines, is_sound } = done.map_err(|error: StoreError| Failure::Store(error.to_string()))?;
-    lines.iter().for_each(say);
-    if is_sound {
-        say(format_args!("{}: nothing that was acknowledged is missing or damaged", data.display()));
-        return Ok(());
+    match action {
+        Action::Check(DataDirectory { data }) => {
+            let sound = "nothing that was acknowledged is missing or damaged";
+            let way_out = format!("restore a backup, or see `everrow data repair --data {}`", data.display());
+            report(&data, upkeep::check(&data), (sound, &way_out))
+        }
+        Action::Repair(DataDirectory { data }) => {
+            let sound = "a server can open it; what was dropped is named above";
+            report(&data, upkeep::repair(&data), (sound, "restore a backup: the rest cannot be repaired"))
+        }
     }
-    let data = data.display();
-    Err(Failure::Store(format!("{data} is damaged; restore a backup, or see `everrow data repair --data {data}`")))
+}
+
+fn report(
+    data: &Path,
+    done: Result<Report, StoreError>,
+    (sound, way_out): (&'static str, &str),
+) -> Result<(), Failure> {
+    let Report { lines, is_sound } = done.map_err(|error| Failure::Store(error.to_string()))?;
+    lines.iter().for_each(say);
+    if !is_sound {
+        return Err(Failure::Store(format!("{} is damaged; {way_out}", data.display())));
+    }
+    say(format_args!("{}: {sound}", data.display()));
+    Ok(())
 }
