@@ -1,7 +1,9 @@
 //! Style as a test: the rules that neither the compiler nor clippy knows. All violations are told, with file and line.
 
 mod source;
+mod exceptions;
 mod sizes;
+mod types;
 mod wording;
 mod borders;
 mod map;
@@ -12,6 +14,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use self::exceptions::Exceptions;
 use self::source::RustSource;
 
 /// What cannot be walked into: downloads, builds, the repository's own affairs.
@@ -66,7 +69,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 fn violations(root: &Path) -> Result<Vec<Violation>> {
     let files = read_files(root)?;
     let rust: Vec<RustFile> = files.iter().filter(|file| file.path.ends_with(".rs")).map(RustFile::new).collect();
-    let mut found = sizes::check(root, &rust)?;
+    let mut exceptions = Exceptions::read(root)?;
+    let mut found = sizes::check(&rust, &mut exceptions);
+    found.extend(types::check(&rust, &mut exceptions));
+    found.extend(exceptions.left_over());
     found.extend(wording::check(&files, &rust));
     found.extend(borders::check(&rust));
     found.extend(map::check(root, &files));

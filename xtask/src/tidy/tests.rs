@@ -38,6 +38,39 @@ fn functions_are_measured_to_their_closing_brace() {
 }
 
 #[test]
+fn fields_and_methods_are_counted_over_all_blocks_of_a_type() {
+    let code = "pub struct One<T: Fn(u8) -> u8> {\n    pub a: Vec<std::string::String>,\n    b: [u8; 2],\n}\nstruct Two(u8, u8);\n";
+    assert_eq!(types::fields(code), [("One".to_owned(), 1, 2)]);
+    let code = "impl<T: Fn() -> u8> a::One<T> {\n    fn a(f: fn(u8)) {}\n    pub async fn b(&self) {}\n}\nimpl Clone for One {\n    fn clone() {}\n}\nfn f() -> impl Fn() {\n}\n";
+    assert_eq!(types::inherent_methods(code), [("One".to_owned(), 1, 2)]);
+}
+
+#[test]
+fn a_type_that_is_too_large_is_named_and_its_exception_only_shrinks() {
+    let methods = |n: usize| (0..n).map(|n| format!("    fn f{n}() {{}}\n")).collect::<String>();
+    let files = |n: usize| {
+        let mut files = rust("server/src/history/a.rs", &format!("impl Shard {{\n{}}}\n", methods(20)));
+        files.extend(rust("server/src/history/b.rs", &format!("impl Shard {{\n{}}}\n", methods(n))));
+        files.extend(rust("server/src/history/tests.rs", &format!("impl Shard {{\n{}}}\n", methods(90))));
+        files
+    };
+    let judged = |n: usize, list: &str| {
+        let mut exceptions = Exceptions::parse(list).unwrap();
+        let mut found = types::check(&files(n), &mut exceptions);
+        found.extend(exceptions.left_over());
+        found.into_iter().map(|violation| violation.message).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(5, ""), [""; 0]);
+    assert_eq!(judged(6, ""), ["server/src/history::Shard.methods has 26 methods, 25 are allowed"]);
+    let listed = "server/src/history::Shard.methods 27 a reason";
+    assert_eq!(judged(7, listed), [""; 0]);
+    assert_eq!(judged(8, listed), ["server/src/history::Shard.methods has 28 methods, and must not grow beyond 27"]);
+    assert_eq!(judged(6, listed), ["server/src/history::Shard.methods has shrunk to 26 methods: lower it from 27"]);
+    assert_eq!(judged(5, listed), ["server/src/history::Shard.methods is small enough or gone: take it off the list"]);
+    assert!(Exceptions::parse("server/src/history::Shard.methods 27").is_err(), "an exception has a reason");
+}
+
+#[test]
 fn the_core_knows_neither_clock_nor_runtime() {
     assert_eq!(borders_crossed("workflow/src/a.rs", "use tokio::sync::Mutex;"), 1);
     assert_eq!(borders_crossed("workflow/src/a.rs", "let now = std::time::SystemTime::now();"), 1);
