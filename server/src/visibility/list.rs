@@ -62,9 +62,7 @@ impl Service {
         let _permit = self.permit().await;
         let reading = self.reading(request.namespace_id, &query, from).await?;
         let gathered = reading.gather(request.page_size).await?;
-        if request.token.is_empty() {
-            self.tidy(request.namespace_id, &reading.segments).await;
-        }
+        self.housekeeping.touch(request.namespace_id);
         let is_usual = query.order_by.is_empty();
         Ok(page(gathered, request.page_size, is_usual, |position| asked.token(began_at, position)))
     }

@@ -5,7 +5,7 @@ pub mod service;
 pub mod list;
 pub mod count;
 mod writer;
-mod tidying;
+mod housekeeping;
 mod plan;
 mod access;
 mod candidates;

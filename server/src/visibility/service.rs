@@ -8,20 +8,21 @@ use cluster::segments::Segments;
 use persistence::stores::visibility::{Change, VisibilityStore};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
-use workflow::{NamespaceId, Timestamp};
+use workflow::NamespaceId;
 
+use super::housekeeping::Housekeeping;
 use super::writer::Writer;
 use crate::peers::Peers;
 
 /// Lists and counts that read at once. Each merges a page of rows of every status and segment; further callers wait.
-const READS_AT_ONCE: usize = 32;
+const READS_AT_ONCE: usize = 16;
 
 pub struct Service {
-    pub(super) env: Env,
-    pub(super) began_at: Timestamp,
+    env: Env,
     pub(super) store: VisibilityStore,
     pub(super) peers: Peers,
     pub(super) segments: Segments,
+    pub(super) housekeeping: Arc<Housekeeping>,
     writer: Arc<Writer>,
     reads: Semaphore,
     running: Mutex<JoinSet<()>>,
@@ -38,13 +39,15 @@ pub struct Parts {
 impl Service {
     #[must_use]
     pub fn start(parts: Parts) -> Arc<Self> {
-        let writer = Writer::new(parts.store.clone(), parts.segments.clone());
+        let housekeeping = Housekeeping::new(parts.env.clone(), parts.store.clone());
+        let writer = Writer::new(parts.store.clone(), parts.segments.clone(), Arc::clone(&housekeeping));
         let mut running = JoinSet::new();
         running.spawn(Arc::clone(&writer).run());
+        running.spawn(Arc::clone(&housekeeping).run());
         let running = Mutex::new(running);
         let Parts { env, store, segments, peers } = parts;
         let reads = Semaphore::new(READS_AT_ONCE);
-        Arc::new(Self { began_at: env.now(), env, store, peers, segments, writer, reads, running })
+        Arc::new(Self { env, store, peers, segments, housekeeping, writer, reads, running })
     }
 
     /// Held by a list or a count while it reads.

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
+use cluster::segments::{Segments, begins_at};
 use persistence::error::StoreError;
 use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::{self, Change, Segment, VisibilityStore};
@@ -13,8 +15,7 @@ use tokio::time::Instant;
 use tracing::warn;
 use workflow::{NamespaceId, Timestamp};
 
-use cluster::errors::ServiceError;
-use cluster::segments::{Segments, begins_at};
+use super::housekeeping::Housekeeping;
 
 /// Shards tell lists of their changes at these intervals, all at the same moments: so their changes meet in one batch,
 /// and a run that is over within one is told once. Listed within 200 ms is the aim; the rest is for the write.
@@ -29,6 +30,7 @@ const KNOWN_MAX: usize = 10_000;
 pub(crate) struct Writer {
     store: VisibilityStore,
     segments: Segments,
+    housekeeping: Arc<Housekeeping>,
     began: Instant,
     waiting: Mutex<Vec<Submission>>,
     wake: Notify,
@@ -43,9 +45,9 @@ struct Submission {
 type Known = HashMap<NamespaceId, HashSet<i64>>;
 
 impl Writer {
-    pub(crate) fn new(store: VisibilityStore, segments: Segments) -> Arc<Self> {
+    pub(super) fn new(store: VisibilityStore, segments: Segments, housekeeping: Arc<Housekeeping>) -> Arc<Self> {
         let (began, waiting, wake) = (Instant::now(), Mutex::default(), Notify::new());
-        Arc::new(Self { store, segments, began, waiting, wake })
+        Arc::new(Self { store, segments, housekeeping, began, waiting, wake })
     }
 
     /// Returns at the next moment at which all shards tell of their changes.
@@ -112,6 +114,7 @@ impl Writer {
             self.announce(known, (*namespace_id, *segment), taken.since).await?;
         }
         self.store.write(changes).await?;
+        changes.iter().map(namespace_of).collect::<HashSet<_>>().into_iter().for_each(|of| self.housekeeping.touch(of));
         for ((namespace_id, segment), taken) in taken {
             self.segments.took(namespace_id, segment, taken.n_runs);
         }
@@ -158,6 +161,13 @@ impl Writer {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Submission>> {
         self.waiting.lock().expect("nobody panics while holding it")
+    }
+}
+
+fn namespace_of(change: &Change) -> NamespaceId {
+    match change {
+        Change::Put(put) => put.record.namespace_id,
+        Change::Remove(removal) => removal.record.namespace_id,
     }
 }
 

@@ -14,7 +14,7 @@ mod paging;
 mod lists;
 mod list_pages;
 mod run_ids;
-mod tidying;
+mod housekeeping;
 mod query_table;
 mod query_costs;
 mod children;

@@ -1,5 +1,5 @@
-//! Old segments of lists: one whose runs are closed is not read for open ones any more, one whose runs are deleted is
-//! forgotten. Whatever breaks off meanwhile, no run is lost.
+//! Old segments of visibility: one whose runs are closed is not read for open ones any more, one whose runs are deleted is
+//! removed. Whatever fails in between, no run is lost, and no list writes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,9 +25,11 @@ use crate::query_table::blank;
 const NAMESPACE_ID: NamespaceId = NamespaceId(Uuid::from_u128(1));
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// So many that each old segment was looked after several times: each list takes one of them by chance.
-const N_LISTS: usize = 64;
-/// All that is ever told.
+/// Passes that settle a segment, remove an empty one, and find nothing more to do.
+const N_PASSES: usize = 4;
+/// A list asks for a pass after 11 minutes.
+const PASS: Duration = Duration::from_secs(12 * 60);
+/// All runs that are ever listed.
 const TOLD: [&str; 4] = ["closed-0", "closed-1", "left-open", "with-it"];
 
 /// A node that went down some days ago, and what it left of its lists.
@@ -65,14 +67,8 @@ impl Left {
         Self { model, stores, counts, env, settled, open, emptied }
     }
 
-    /// A node that starts now, and lists from the moment on at which it looks after segments.
-    async fn a_service(&self) -> Arc<Service> {
-        let service = self.a_young_service();
-        tokio::time::advance(11 * MINUTE).await;
-        service
-    }
-
-    fn a_young_service(&self) -> Arc<Service> {
+    /// A node that starts now.
+    fn a_service(&self) -> Arc<Service> {
         let (env, store) = (self.env.clone(), self.stores.visibility.clone());
         Service::start(Parts { segments: Segments::new(env.clone()), peers: Peers::default(), env, store })
     }
@@ -133,60 +129,85 @@ async fn listed(service: &Service, query: &str) -> Vec<String> {
     ids
 }
 
-async fn list_often(service: &Service, n_lists: usize) {
-    for _ in 0..n_lists {
+/// Lists, and lets the pass that follows happen.
+async fn list_and_wait(service: &Service, n_passes: usize) {
+    for _ in 0..n_passes {
         assert_eq!(listed(service, "").await, TOLD);
+        tokio::time::sleep(PASS).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_segment_is_settled_when_its_runs_are_closed_and_forgotten_when_they_are_deleted() {
+async fn an_old_segment_is_settled_when_its_runs_are_closed_and_removed_when_they_are_deleted() {
     let left = Left::new().await;
-    let service = left.a_service().await;
+    let service = left.a_service();
     let (settled, open, emptied) = (left.settled, left.open, left.emptied);
     assert_eq!(left.segments().await, [(emptied, false), (open, false), (settled, false)]);
-    // The directory, and the open runs of each segment; then it looks into one of them.
-    assert_eq!(left.reads(&service).await, 1 + 3 + 1);
-    list_often(&service, N_LISTS).await;
+    // The directory, and the open runs of each segment.
+    assert_eq!(left.reads(&service).await, 1 + 3);
+    list_and_wait(&service, N_PASSES).await;
     assert_eq!(left.segments().await, [(open, false), (settled, true)]);
-    // A settled segment is asked for all that may be left in it: it has one run started, and no more is asked.
-    assert_eq!(left.reads(&service).await, 1 + 1 + 1);
+    assert_eq!(left.reads(&service).await, 1 + 1);
     service.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn segments_that_are_looked_after_lose_no_run_whenever_a_node_ends_or_a_write_fails() {
+async fn a_list_writes_nothing_and_a_namespace_without_lists_and_changes_costs_nothing() {
+    let left = Left::new().await;
+    let service = left.a_service();
+    let counted = || {
+        let Counts { reads, plain_writes, conditional_writes, .. } = &*left.counts;
+        [reads, plain_writes, conditional_writes].map(|count| count.load(Ordering::Relaxed))
+    };
+    tokio::time::sleep(10 * PASS).await;
+    let before = counted();
+    tokio::time::sleep(10 * PASS).await;
+    assert_eq!(counted(), before, "an idle service");
+    let [_, writes, conditional_writes] = counted();
+    for _ in 0..100 {
+        assert_eq!(listed(&service, "").await, TOLD);
+    }
+    assert_eq!(counted()[1..], [writes, conditional_writes], "lists");
+    service.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn housekeeping_loses_no_run_whenever_a_node_ends_or_a_write_fails() {
     use Fault::{AppliedLater, TimeoutApplied, TimeoutNotApplied, Unavailable};
     let faults = [None, Some(Unavailable), Some(TimeoutNotApplied), Some(TimeoutApplied), Some(AppliedLater)];
-    for (n_lists, fault) in (0..8).flat_map(|n_lists| faults.map(|fault| (n_lists, fault))) {
-        let left = Left::new().await;
-        let first = left.a_service().await;
-        if let Some(fault) = fault {
-            left.model.inject_nth(1 + n_lists % 3, fault);
+    for (n_passes, fault) in (0..3).flat_map(|n_passes| faults.map(|fault| (n_passes, fault))) {
+        for nth in 1..=3 {
+            let left = Left::new().await;
+            let first = left.a_service();
+            if let Some(fault) = fault {
+                left.model.inject_nth(nth, fault);
+            }
+            list_and_wait(&first, n_passes).await;
+            // Nothing of what it was doing is continued.
+            first.shutdown().await;
+            let second = left.a_service();
+            list_and_wait(&second, N_PASSES).await;
+            let expected = [(left.open, false), (left.settled, true)];
+            assert_eq!(left.segments().await, expected, "{fault:?} at {nth}, {n_passes} passes");
+            left.model.deliver_late();
+            list_and_wait(&second, 1).await;
+            assert_eq!(left.segments().await, expected, "{fault:?} at {nth}, {n_passes} passes, late");
+            second.shutdown().await;
         }
-        list_often(&first, n_lists).await;
-        // Whatever it was at is not gone on with.
-        first.shutdown().await;
-        let second = left.a_service().await;
-        list_often(&second, N_LISTS).await;
-        assert_eq!(left.segments().await, [(left.open, false), (left.settled, true)], "{fault:?} at {n_lists}");
-        left.model.deliver_late();
-        list_often(&second, 1).await;
-        assert_eq!(left.segments().await, [(left.open, false), (left.settled, true)], "{fault:?} at {n_lists}, late");
-        second.shutdown().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_lists_hear_of_only_after_a_restart_is_told_as_open() {
+async fn a_run_that_is_written_only_after_a_restart_is_listed_as_open() {
     let left = Left::new().await;
-    let service = left.a_young_service();
-    list_often(&service, N_LISTS).await;
+    let service = left.a_service();
+    assert_eq!(listed(&service, "").await, TOLD);
+    tokio::time::sleep(10 * MINUTE).await;
     let as_they_were = [(left.emptied, false), (left.open, false), (left.settled, false)];
     assert_eq!(left.segments().await, as_they_were, "a node that has just started leaves them alone");
     service.write(vec![put(record("unheard-of", left.settled))]).await.expect("it is written");
-    tokio::time::advance(11 * MINUTE).await;
-    for _ in 0..N_LISTS {
+    for _ in 0..N_PASSES {
+        tokio::time::sleep(PASS).await;
         assert_eq!(listed(&service, "CloseTime IS NULL").await, ["left-open", "unheard-of"]);
     }
     assert_eq!(left.segments().await, [(left.open, false), (left.settled, false)]);
@@ -194,20 +215,21 @@ async fn a_run_that_lists_hear_of_only_after_a_restart_is_told_as_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_lists_hear_of_after_its_segment_was_settled_or_forgotten_is_told_as_open() {
+async fn a_run_that_is_written_after_its_segment_was_settled_or_removed_is_listed_as_open() {
     let left = Left::new().await;
-    let service = left.a_service().await;
-    // From here on whoever writes knows all three segments, and need not ask the store for them.
+    let service = left.a_service();
+    // From here on the writer knows all three segments, and does not read them from the store.
     let known =
         Put { record: record("left-open", left.open), terms: Vec::new(), stale: Vec::new(), known: Known::Surely };
     service.write(vec![Change::Put(Box::new(known))]).await.expect("it is written");
-    list_often(&service, N_LISTS).await;
+    list_and_wait(&service, N_PASSES).await;
     assert_eq!(left.segments().await, [(left.open, false), (left.settled, true)]);
 
     let late = [record("late-0", left.settled), record("late-1", left.emptied)];
     service.write(late.into_iter().map(put).collect()).await.expect("it is written");
-    for _ in 0..N_LISTS {
+    for _ in 0..N_PASSES {
         assert_eq!(listed(&service, "CloseTime IS NULL").await, ["late-0", "late-1", "left-open"]);
+        tokio::time::sleep(PASS).await;
     }
     service.shutdown().await;
 }
