@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from api import Api, Attack
 from mutations import HUGE_TEXT
-from verdict import MEMORY_MIB_MAX, judge
+from verdict import MEMORY_MIB_MAX, MEMORY_SETTLES_WITHIN_S, judge
 from victim import Victim
 from world import World
 
@@ -131,11 +131,13 @@ def test_lists_of_runs_with_large_memos_are_read_piece_by_piece(api: Api, victim
         api.call("StartWorkflowExecution", namespace="default", request_id=uuid.uuid4().hex, memo=memo, **run)
     queries = ("", "ORDER BY WorkflowId", "WorkflowType = 'memo'", "WorkflowType = 'memo' ORDER BY WorkflowId DESC")
     asked = [_attack(api, "ListWorkflowExecutions", namespace="default", page_size=1_000, query=query) for query in queries]
+    # Writing them filled caches and write buffers.
+    before = victim.memory_settled_mib(MEMORY_MIB_MAX, MEMORY_SETTLES_WITHIN_S)
     victim.forget_memory_peak()
     answers = list(api.send_all(asked * 24, at_once=24))
     judge(answers)
     assert all(answer.code == grpc.StatusCode.OK for _, answer in answers), answers[0]
-    assert victim.memory_peak_mib() < MEMORY_MIB_MAX, f"{victim.memory_peak_mib():.0f} MiB at the peak"
+    assert victim.memory_peak_mib() < before + 160, f"{before:.0f} MiB, then {victim.memory_peak_mib():.0f} at the peak"
     for n in range(60):
         api.call("DeleteWorkflowExecution", namespace="default", workflow_execution={"workflow_id": f"memo-{n}"})
 

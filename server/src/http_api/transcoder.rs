@@ -8,10 +8,13 @@ use cluster::errors::ServiceError;
 
 /// Converted in less than a millisecond.
 const INLINE_BYTES: usize = 16 << 10;
-/// Large conversions at once. Each holds a tree of JSON and a message of up to `VALUES_MAX` values beside the text.
-const CONVERSIONS: usize = 2;
-/// Values and keys of one JSON text. In memory each takes some 200 bytes, whatever it takes as text.
-pub(super) const VALUES_MAX: usize = 250_000;
+/// Text of large conversions at once; a larger one is converted alone. A short payload of ten bytes takes a kilobyte as a
+/// tree of JSON and a message, so this is some 50 MB.
+const IN_FLIGHT_BYTES: usize = 512 << 10;
+/// What a permit stands for.
+const PERMIT_BYTES: usize = 4 << 10;
+/// Values and keys of one JSON text. In memory each takes up to 600 bytes, whatever it takes as text.
+pub(super) const VALUES_MAX: usize = 100_000;
 
 #[derive(Clone)]
 pub(super) struct Transcoder {
@@ -20,7 +23,7 @@ pub(super) struct Transcoder {
 
 impl Transcoder {
     pub(super) fn new() -> Self {
-        Self { permits: Arc::new(Semaphore::new(CONVERSIONS)) }
+        Self { permits: Arc::new(Semaphore::new(IN_FLIGHT_BYTES / PERMIT_BYTES)) }
     }
 
     /// A conversion whose input has this many bytes.
@@ -35,10 +38,12 @@ impl Transcoder {
         if n_bytes <= INLINE_BYTES {
             return Ok(conversion());
         }
-        let permit = Arc::clone(&self.permits).acquire_owned().await.expect("the semaphore is never closed");
-        // The thread holds the permit: it goes on if the caller leaves.
+        let n_permits = u32::try_from(n_bytes.min(IN_FLIGHT_BYTES) / PERMIT_BYTES).unwrap_or(u32::MAX);
+        let permits = Arc::clone(&self.permits).acquire_many_owned(n_permits).await;
+        let permits = permits.expect("the semaphore is never closed");
+        // The thread holds the permits: it goes on if the caller leaves.
         let converted = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
+            let _permits = permits;
             conversion()
         });
         converted.await.map_err(|error| ServiceError::Internal(format!("conversion of JSON failed: {error}")))

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::{INLINE_BYTES, Transcoder, n_values};
+use super::{IN_FLIGHT_BYTES, INLINE_BYTES, Transcoder, n_values};
 
 #[test]
 fn values_and_keys_are_counted_and_the_inside_of_strings_is_not() {
@@ -29,11 +29,26 @@ async fn only_a_large_conversion_leaves_the_thread_of_its_caller() {
 }
 
 #[tokio::test]
-async fn a_conversion_that_panics_gives_its_place_back() {
+async fn a_conversion_that_panics_releases_its_permits() {
     let transcoder = Transcoder::new();
-    for _ in 0..2 * super::CONVERSIONS {
-        let panicked = transcoder.convert(INLINE_BYTES + 1, || panic!("a bug")).await;
+    for n_bytes in [INLINE_BYTES + 1, IN_FLIGHT_BYTES, usize::MAX] {
+        let panicked = transcoder.convert(n_bytes, || panic!("a bug")).await;
         assert!(panicked.is_err_and(|error: cluster::errors::ServiceError| error.to_string().contains("conversion")));
     }
-    assert_eq!(transcoder.convert(INLINE_BYTES + 1, || 7).await.unwrap(), 7);
+    assert_eq!(transcoder.convert(IN_FLIGHT_BYTES, || 7).await.unwrap(), 7);
+}
+
+#[tokio::test]
+async fn a_conversion_waits_while_one_of_the_largest_size_runs() {
+    let transcoder = Transcoder::new();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let first = transcoder.convert(usize::MAX, move || released.recv());
+    let second = transcoder.convert(INLINE_BYTES + 1, || ());
+    let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    drop(release);
+    assert!(first.await.is_ok());
+    assert!(second.await.is_ok());
 }
