@@ -1,4 +1,4 @@
-//! Where scenarios act: workflows are started, signalled, updated, queried and waited for here.
+//! Client operations of scenarios: start, signal, update, query, list and await workflows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ const ADD_SIGNAL: &str = "add";
 pub(crate) struct Bench {
     pub(crate) client: Client,
     pub(crate) plan: Plan,
-    /// Makes the ids of this run of the driver its own.
+    /// Makes ids unique to this run of the driver.
     pub(crate) mark: String,
     pub(crate) padding: Bytes,
     pub(crate) sample: Sample,
@@ -68,7 +68,7 @@ impl Bench {
         format!("stress-{}-{n}", self.mark)
     }
 
-    /// Each place in its turn.
+    /// Namespace and task queue, round robin.
     fn place(&self, n: u64) -> (String, String) {
         let n = usize::try_from(n).unwrap_or_default();
         let namespaces = &self.plan.place.namespaces;
@@ -173,7 +173,7 @@ impl Bench {
         self.client.call(&request, send).await.context("signal").map(drop)
     }
 
-    /// An update that adds to the sum; what it returned.
+    /// Sends an update that adds to the sum; returns its result.
     pub(crate) async fn update(&self, started: &Started, value: u64) -> Result<u64> {
         let input = Input { name: ADD_SIGNAL.into(), args: Some(payload::json(value)), ..Default::default() };
         let meta = Meta { update_id: Uuid::new_v4().to_string(), identity: IDENTITY.into() };
@@ -188,7 +188,7 @@ impl Bench {
             service.update_workflow_execution(request).await
         };
         loop {
-            // The same update id again: whoever asks twice hears of the one update.
+            // The same update id again: a repeated request returns the outcome of the same update.
             let answer = self.client.call_within(POLL_TIMEOUT, &request, send).await.context("update")?;
             match answer.outcome.and_then(|outcome| outcome.value) {
                 Some(outcome::Value::Success(result)) => return number(Some(&result)).context("update"),
@@ -198,7 +198,7 @@ impl Bench {
         }
     }
 
-    /// What the workflow says that its sum is.
+    /// The sum that the workflow returns to a query.
     pub(crate) async fn query(&self, started: &Started) -> Result<u64> {
         let request = api::QueryWorkflowRequest {
             namespace: started.namespace.clone(),
@@ -211,7 +211,7 @@ impl Bench {
         number(answer.query_result.as_ref()).context("query")
     }
 
-    /// The runs that a list tells of, on its first page.
+    /// Run ids on the first page of a list.
     pub(crate) async fn list(&self, namespace: &str, query: String) -> Result<Vec<String>> {
         let request = api::ListWorkflowExecutionsRequest { namespace: namespace.into(), query, ..Default::default() };
         let send = |mut service: crate::client::Service, request| async move {

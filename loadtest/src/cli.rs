@@ -12,37 +12,37 @@ use crate::stress;
 
 /// Loads a server that speaks Temporal's API, measures it, and verifies that nothing was lost.
 ///
-/// Brings its own workers. Ends with 0 if every workflow completed once and as it should, with 1 if not.
+/// Brings its own workers. Exits with 0 if every workflow completed once and as it should, with 1 if not.
 #[derive(Debug, Parser)]
 #[command(name = "everrow-stress", version)]
 struct Arguments {
-    /// What to do again and again.
+    /// Scenario to repeat.
     #[arg(value_enum, default_value = "one-activity")]
     scenario: ScenarioName,
-    /// Where the server is.
+    /// Address of the server.
     #[arg(long, default_value = "127.0.0.1:7233")]
     address: String,
-    /// How many of what the scenario has many of.
+    /// Size of the scenario; each has its own default.
     #[arg(long)]
     size: Option<u32>,
 
-    /// Closed loop: so many operations at once, the next when one ends.
+    /// Closed loop: operations in flight; the next starts when one ends.
     #[arg(long, default_value_t = 64, conflicts_with = "rate")]
     concurrency: usize,
-    /// Closed loop in steps: 64,128,64 is so many at once by turns, over again until the time is over.
+    /// Closed loop in steps: 64,128,64 is the operations in flight in each step, repeated until the end.
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["rate", "concurrency", "count", "ramp"])]
     steps: Vec<usize>,
-    /// How long each of the steps is.
+    /// Duration of each step.
     #[arg(long, value_parser = parse_duration, default_value = "10s", requires = "steps")]
     step: Duration,
-    /// Open loop: so many operations a second, and latency counts from the moment at which each was due.
+    /// Open loop: operations per second; latency counts from the time at which each was due.
     #[arg(long)]
     rate: Option<f64>,
-    /// Open loop: no more than so many under way at once.
+    /// Open loop: operations in flight at most.
     #[arg(long, default_value_t = 10_000)]
     in_flight_max: usize,
 
-    /// Stop after so many operations.
+    /// Stop after this many operations.
     #[arg(long, conflicts_with = "duration")]
     count: Option<u64>,
     /// Stop after this time: 30s, 5m, 1h. [default: 10s]
@@ -51,30 +51,30 @@ struct Arguments {
     /// Reach the full load only after this time.
     #[arg(long, value_parser = parse_duration, default_value = "0s")]
     ramp: Duration,
-    /// Operations that are not measured, before those that are.
+    /// Unmeasured operations before the measured ones.
     #[arg(long, default_value_t = 0)]
     warm_up: u64,
 
-    /// The namespace; made if it is missing.
+    /// The namespace; registered if it is missing.
     #[arg(long, default_value = "default")]
     namespace: String,
-    /// Spread the workflows over so many namespaces, named after the one with a number behind it.
+    /// Namespaces to spread the workflows over; if several, a number is appended to the name of each.
     #[arg(long, default_value_t = 1)]
     namespaces: usize,
-    /// Spread them over so many task queues in each namespace.
+    /// Task queues per namespace to spread the workflows over.
     #[arg(long, default_value_t = 1)]
     task_queues: usize,
-    /// Pollers of each kind for each task queue. [default: half of what is under way at once, 8 to 512]
+    /// Pollers of each kind per task queue. [default: half of the operations in flight, 8 to 512]
     #[arg(long)]
     pollers: Option<usize>,
     /// Connections for calls, and as many for polls.
     #[arg(long, default_value_t = 2)]
     connections: usize,
-    /// Bytes beside each input and result.
+    /// Padding bytes beside each input and result.
     #[arg(long, default_value_t = 0)]
     payload_bytes: usize,
 
-    /// Of how many workflows every event is read and checked at the end: a number, or all (up to 100000).
+    /// Workflows whose every event is checked at the end: a number, or all (up to 100000).
     #[arg(long, default_value = "100", value_parser = parse_histories)]
     histories: usize,
     /// Write the figures to this file.
@@ -86,15 +86,15 @@ struct Arguments {
 }
 
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
-/// A poller is busy until its task is durably started: too few of them, and they are what is measured.
+/// A poller is busy until its task is durably started: too few pollers become the bottleneck.
 fn pollers_for(load: &Load) -> usize {
     (load.at_once() / 2).clamp(8, 512)
 }
 
-/// What is kept of each workflow until it is checked is small, and still bounded.
+/// Bounds the memory of the workflows that are kept for the final check.
 const HISTORIES_MAX: usize = 100_000;
 
-/// Whether all went well.
+/// Runs the driver; returns whether all went well.
 ///
 /// # Errors
 /// If there is nothing to report: the server cannot be reached, or a file cannot be written.

@@ -1,4 +1,4 @@
-//! Calls of the public API, over a few connections. What fails for a while is tried again, and counted.
+//! Calls of the public API, over a few connections. Transient errors are retried, and counted.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::record::Recorder;
 
-/// What is answered at once takes no longer, or is asked for again.
+/// Timeout of a call that is no long poll; then it is retried.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Servers end a long poll after a minute at the latest, and say so; this is the time after which they are not heard of.
+/// Timeout of a long poll. Servers end one after a minute at the latest; later, they count as unresponsive.
 pub(crate) const POLL_TIMEOUT: Duration = Duration::from_secs(70);
-/// A call that fails for so long has failed.
+/// Retry deadline of a call.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(20);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// HTTP/2 cuts a connection on which small messages arrive faster than they are read, by a measure of its window: with that of
-/// the usual size, a hundred answers at once are too many, and the tasks in them are lost until they time out.
+/// HTTP/2 closes a connection on which small messages arrive faster than they are read, relative to its window: with
+/// the default window, a hundred responses at once are too many, and their tasks are lost until they time out.
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 /// A history page may have as many bytes as a server is willing to send.
@@ -55,13 +55,13 @@ impl Client {
         Ok(Self { services: services.into(), next: Arc::default(), recorder })
     }
 
-    /// One of the connections, each in its turn.
+    /// The next connection, round robin.
     fn service(&self) -> Service {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         self.services[turn % self.services.len()].clone()
     }
 
-    /// A call that is answered at once. The request names itself, so that sending it again does no harm.
+    /// A call that is no long poll. Its request is idempotent, so that retries do no harm.
     pub(crate) async fn call<Q, A, F>(&self, message: &Q, send: impl Fn(Service, Request<Q>) -> F) -> Result<A, Status>
     where
         Q: Clone,
@@ -99,7 +99,7 @@ impl Client {
     }
 }
 
-/// The server may well answer when it is asked again: the codes that SDKs try again as well.
+/// Whether a retry may succeed: the codes that SDKs retry as well.
 fn is_passing(code: Code) -> bool {
     match code {
         Code::Unavailable

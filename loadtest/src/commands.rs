@@ -19,7 +19,7 @@ use crate::script::Script;
 /// Every workflow is of this type: what it does is in its input.
 pub(crate) const WORKFLOW_TYPE: &str = "script";
 pub(crate) const ACTIVITY_TYPE: &str = "answer";
-/// Our activities answer at once. One that takes longer was lost, and is tried again.
+/// Activities complete at once. One that takes longer was lost, and is retried.
 const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn complete(sum: u64) -> Command {
@@ -69,7 +69,7 @@ pub(crate) fn start_child(workflow_id: String, script: &Script, task_queue: &str
     command(CommandType::StartChildWorkflowExecution, attributes)
 }
 
-/// Says that the message of this id, which is sent along, happens now.
+/// Orders the message of this id, which is sent along, among the commands.
 pub(crate) fn protocol_message(message_id: String) -> Command {
     let attributes = ProtocolMessageCommandAttributes { message_id };
     command(CommandType::ProtocolMessage, Attributes::ProtocolMessageCommandAttributes(attributes))

@@ -1,8 +1,8 @@
-//! The processor time of this process, where the system tells it.
+//! CPU time of this process, where `/proc` reports it.
 
 use std::time::Duration;
 
-/// What `/proc` counts in: a hundredth of a second on every Linux that has not been built otherwise.
+/// Clock tick of `/proc`: 10 ms on every Linux that has not been built otherwise.
 const TICK: Duration = Duration::from_millis(10);
 
 pub(crate) fn of_this_process() -> Option<Duration> {

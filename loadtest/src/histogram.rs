@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Each power of two is split into so many buckets; the width of one is then at most 1/64 of its value.
+/// Each power of two is split into 64 buckets; the width of one is then at most 1/64 of its value.
 const SPLIT_BITS: u32 = 6;
 const SPLIT: u64 = 1 << SPLIT_BITS;
 /// Microseconds up to this power of two: 19 hours, longer than any operation is waited for.
@@ -56,7 +56,7 @@ impl Histogram {
         Duration::from_micros(self.sum_us.checked_div(self.n).unwrap_or(0))
     }
 
-    /// The latency that this share of the operations did not exceed; nothing if there were none.
+    /// The latency that this share of the operations did not exceed; zero if there were none.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
         assert!((0.0..=1.0).contains(&share), "{share} is not a share");

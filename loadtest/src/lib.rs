@@ -1,4 +1,4 @@
-//! A black-box stress driver: it speaks Temporal's public API and knows nothing else of a server.
+//! A black-box stress driver: it uses Temporal's public API and nothing else of a server.
 
 pub mod cli;
 pub mod plan;

@@ -1,4 +1,4 @@
-//! The load: operations begin side by side (closed loop) or at their moments (open loop), until it is enough.
+//! Load generators: operations begin when one ends (closed loop) or when they are due (open loop).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::plan::{Extent, Load};
 use crate::record::Recorder;
 use crate::scenarios::Scenario;
 
-/// What a load is made of.
+/// Shared state of the operations of a load.
 #[derive(Clone)]
 pub(crate) struct Operations {
     pub(crate) bench: SharedBench,
@@ -23,7 +23,7 @@ pub(crate) struct Operations {
     pub(crate) next: Arc<AtomicU64>,
 }
 
-/// A stretch of load.
+/// One phase of load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     pub(crate) extent: Extent,
@@ -74,7 +74,7 @@ async fn open(operations: &Operations, stretch: Stretch, pace: Pace, in_flight_m
             break;
         }
         tokio::time::sleep_until(due_at).await;
-        // Whoever has to wait for a place was due all the same: its latency counts from then.
+        // Waiting for a permit counts as latency: the operation was due all the same.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
         let operations = operations.clone();
         under_way.spawn(async move {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// The driver shares the machine with what it drives: what it takes is not to be the measure.
+/// The driver shares the machine with the server: its own cost must not dominate the measurement.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

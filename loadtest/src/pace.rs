@@ -1,4 +1,4 @@
-//! When operations are to begin. Pure.
+//! Start times of operations. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Pace {
     }
 }
 
-/// How many work side by side: a number for each stretch of time, over again after the last.
+/// Concurrency in steps of equal duration, repeated after the last.
 #[derive(Debug, Clone)]
 pub(crate) struct Stairs {
     steps: Arc<[usize]>,
@@ -35,7 +35,7 @@ impl Stairs {
         Self { steps: steps.into(), each }
     }
 
-    /// Always as many.
+    /// Constant concurrency.
     pub(crate) fn level(at_once: usize) -> Self {
         Self::new(&[at_once], Duration::MAX)
     }
@@ -44,7 +44,7 @@ impl Stairs {
         self.steps.iter().copied().max().unwrap_or(0)
     }
 
-    /// When the `n`-th of them may begin next, if it is free by this time: at once, or at the next step that has a place for it.
+    /// When the `n`-th loop, free at this time, may begin its next operation: at once, or at the next step that has it.
     pub(crate) fn turn(&self, n: usize, free_at: Duration) -> Option<Duration> {
         let step = u32::try_from(free_at.as_nanos() / self.each.as_nanos()).ok()?;
         let has_place = |step: &u32| n < self.steps[*step as usize % self.steps.len()];
@@ -52,12 +52,12 @@ impl Stairs {
         if next == step {
             return Some(free_at);
         }
-        // Not all at one moment: they would come and go in waves.
+        // Staggered: loops that start at one moment would come and go in waves.
         Some(self.each * next + joins_at(n, self.highest(), self.each / 4))
     }
 }
 
-/// When the `n`-th of so many that work side by side begins.
+/// When the `n`-th of `of` concurrent loops begins.
 pub(crate) fn joins_at(n: usize, of: usize, ramp: Duration) -> Duration {
     let share = u32::try_from(n).unwrap_or(u32::MAX);
     ramp.saturating_mul(share) / u32::try_from(of.max(1)).unwrap_or(u32::MAX)

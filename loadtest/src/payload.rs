@@ -1,4 +1,4 @@
-//! Payloads as any SDK reads them: JSON, and padding where a plan asks for it.
+//! Payloads that any SDK can read: JSON, plus the padding of the plan.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub(crate) fn json(value: impl Into<serde_json::Value>) -> Payloads {
     Payloads { payloads: vec![one(value)] }
 }
 
-/// The value, and so many bytes beside it.
+/// The value, and the padding as a second payload.
 pub(crate) fn padded(value: impl Into<serde_json::Value>, padding: &Bytes) -> Payloads {
     let mut payloads = json(value);
     if !padding.is_empty() {

@@ -1,4 +1,4 @@
-//! What is to be done: which scenario, how much of it, how fast, and against whom. Made by the command line.
+//! The plan of a run: scenario, extent, load and server. Made by the command line.
 
 use std::time::Duration;
 
@@ -33,11 +33,11 @@ pub enum ScenarioName {
     Queries,
     /// Lists, each filtered to one of many open workflows (64, or --size).
     Lists,
-    /// Workflows that do nothing; latency is from the start of each until a list tells of it.
+    /// Workflows that do nothing; latency is from the start of each until visibility returns it.
     ListedOpen,
-    /// The same, from the end of each until a list tells that it has completed.
+    /// The same, from the end of each until visibility returns it as completed.
     ListedClosed,
-    /// Workflows of one activity that are all started before the first worker comes.
+    /// Workflows of one activity that are all started before the first worker polls.
     Backlog,
     /// Workflows that are left open, with a timer that is far away (1, or --size).
     OpenRuns,
@@ -49,15 +49,15 @@ pub enum ScenarioName {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
-    /// So many at once; the next begins when one ends.
+    /// `concurrency` operations in flight; the next begins when one ends.
     Closed { concurrency: usize },
-    /// The same, but first so many, then so many, and so on; over again after the last.
+    /// The same with one concurrency per step; repeated after the last.
     Stepped { steps: Vec<usize>, each: Duration },
-    /// So many a second, whatever becomes of them. Latency counts from the moment at which one was to begin.
+    /// `rate` operations per second, whatever becomes of them. Latency counts from the time at which one was due.
     Open { rate: f64, in_flight_max: usize },
 }
 
-/// When it is enough.
+/// When the load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
@@ -69,21 +69,21 @@ pub enum Extent {
 pub struct Plan {
     pub address: String,
     pub scenario: ScenarioName,
-    /// How many of what the scenario has many of; each has its own default.
+    /// Size of the scenario; each has its own default.
     pub size: Option<u32>,
     pub load: Load,
     pub extent: Extent,
-    /// From nothing to the full load.
+    /// Time from no load to the full load.
     pub ramp: Duration,
     /// Operations before the clock starts.
     pub warm_up: u64,
     pub place: Places,
     pub payload_bytes: usize,
-    /// Of how many workflows the history is read and checked at the end.
+    /// Workflows whose history is checked at the end.
     pub histories: usize,
 }
 
-/// Over what the workflows are spread, and who works there.
+/// Namespaces and task queues that the workflows are spread over, and their pollers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Places {
     pub namespaces: Vec<String>,
@@ -94,7 +94,7 @@ pub struct Places {
 }
 
 impl Load {
-    /// How many operations may be under way at once.
+    /// Operations in flight at most.
     #[must_use]
     pub fn at_once(&self) -> usize {
         match self {

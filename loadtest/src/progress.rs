@@ -1,4 +1,4 @@
-//! How far a run has come in its script: folded from its events, as an SDK's replay does. Pure.
+//! Progress of a run in its script: folded from its events, as an SDK's replay does. Pure.
 
 use bytes::Bytes;
 use proto::temporal::api::command::v1::Command;
@@ -15,18 +15,18 @@ pub(crate) const END_SIGNAL: &str = "end";
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     script: Script,
-    /// Which step is being done, and whether its commands were given.
+    /// The current step, and whether its commands were issued.
     step: usize,
     is_issued: bool,
-    /// How many things of this step are not over yet.
+    /// Pending activities, timers or children of this step.
     n_open: u32,
     is_told_to_end: bool,
     last_event_id: i64,
-    /// The started event of the task that was last answered from here.
+    /// Started event of the task that was last completed here.
     answered: i64,
 }
 
-/// What commands are made for.
+/// Context of the commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) workflow_id: &'a str,
@@ -35,18 +35,18 @@ pub(crate) struct Place<'a> {
 }
 
 impl Progress {
-    /// The sum so far: what queries are told.
+    /// The sum so far, which queries return.
     pub(crate) fn sum(&self) -> u64 {
         self.script.sum
     }
 
-    /// The answer that was given ended the run.
+    /// Whether the last completion closed the run.
     pub(crate) fn is_over(&self) -> bool {
         let step = self.script.steps.get(self.step);
         step.is_none_or(|step| *step == Step::ContinueAsNew && self.is_issued)
     }
 
-    /// These events come right after those that were seen.
+    /// Whether these events directly follow those applied.
     pub(crate) fn is_continued_by(&self, events: &[HistoryEvent]) -> bool {
         events.first().is_none_or(|event| event.event_id == self.last_event_id + 1)
     }
@@ -62,10 +62,10 @@ impl Progress {
         match attributes {
             Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => {
                 let text: String = payload::read(started.input.as_ref()).unwrap_or_default();
-                // What is no script of ours does nothing, and its result shows that.
+                // An unreadable script does nothing, and its result shows that.
                 self.script = text.parse().unwrap_or_default();
             }
-            // A task that another worker answered: its commands were given then.
+            // A task that another worker completed: its commands were issued then.
             Some(Attributes::WorkflowTaskCompletedEventAttributes(completed))
                 if completed.started_event_id > self.answered =>
             {
@@ -102,7 +102,7 @@ impl Progress {
         self.n_open = self.n_open.saturating_sub(1);
     }
 
-    /// Answers the task that this event started: the commands that are due now.
+    /// Completes the task with this started event; returns the commands that are due now.
     pub(crate) fn answer(&mut self, started_event_id: i64, place: Place<'_>) -> Vec<Command> {
         self.answered = started_event_id;
         self.advance(place)

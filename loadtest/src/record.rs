@@ -1,4 +1,4 @@
-//! What was measured: latencies and errors, in all and over time.
+//! Measurements: latencies and errors, in total and over time.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,10 +10,10 @@ use tonic::Code;
 use crate::histogram::Histogram;
 
 const INTERVAL_FIRST: Duration = Duration::from_secs(1);
-/// When there are more intervals, each two become one: a day's plot has as many points as a minute's.
+/// Intervals at most: beyond that, pairs are merged, so that a plot of any length has a bounded number of points.
 const INTERVALS_MAX: usize = 512;
 
-/// What happened between two moments.
+/// Measurements of one interval.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interval {
     pub(crate) latencies: Histogram,
@@ -25,9 +25,9 @@ pub(crate) struct Measured {
     pub(crate) interval: Duration,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) all: Histogram,
-    /// By the name of their code; those that were tried again, too.
+    /// By the name of their code, including retried ones.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// Operations that came to nothing, and the first few reasons.
+    /// Failed operations, and the first few reasons.
     pub(crate) n_failed: u64,
     pub(crate) failures: Vec<String>,
     /// From the start of the clock to the last operation.
@@ -36,7 +36,7 @@ pub(crate) struct Measured {
 
 const FAILURES_KEPT: usize = 20;
 
-/// Shared by all who measure.
+/// Recorder shared by the client, the load and the view.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     inner: Mutex<Inner>,
@@ -69,7 +69,7 @@ impl Default for Measured {
 }
 
 impl Recorder {
-    /// The clock starts now; what was measured so far was for warming up.
+    /// Starts the clock, and discards the measurements of the warm-up.
     pub(crate) fn restart(&self) -> Instant {
         let mut inner = self.lock();
         *inner = Inner { began_at: Instant::now(), measured: Measured::default() };

@@ -1,4 +1,4 @@
-//! What is left of a run: figures as JSON, a page with plots, and a few lines for the terminal.
+//! Reports of a run: figures as JSON, a page with plots, and a summary for the terminal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ mod plot;
 
 pub use html::page;
 
-/// The figures of one run. What is called `_ms` is in milliseconds, what is called `_s` in seconds.
+/// The figures of one run. Fields named `_ms` are in milliseconds, those named `_s` in seconds.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     pub plan: Plan,
@@ -25,10 +25,10 @@ pub struct Figures {
     pub elapsed_s: f64,
     pub operations_per_s: f64,
     pub latency: Latency,
-    /// Operations that came to nothing.
+    /// Failed operations.
     pub failed: u64,
     pub failures: Vec<String>,
-    /// By their code; calls that were tried again, too.
+    /// By their code, including retried calls.
     pub errors: BTreeMap<String, u64>,
     pub verified: Verified,
     pub driver_cpu_ms: Option<f64>,
@@ -45,7 +45,7 @@ pub struct Latency {
     pub max_ms: f64,
 }
 
-/// What happened from one moment to the next.
+/// Figures of one interval.
 #[derive(Debug, Clone, Serialize)]
 pub struct Point {
     pub at_s: f64,

@@ -1,6 +1,6 @@
-//! What a workflow does, as a table of steps. It travels in the workflow's input, so that one worker plays them all.
+//! Workflow scripts: a list of steps in the workflow's input, so that one worker executes all scenarios.
 //!
-//! Every step adds to a sum that is the workflow's result; so the result tells whether each step happened once.
+//! Every step adds to a sum that is the workflow's result; so the result shows whether each step happened once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use anyhow::{Context, bail};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// So many activities at once; goes on when all are completed.
+    /// This many activities at once; continues when all are completed.
     Activities(u32),
-    /// So many timers at once.
+    /// This many timers at once.
     Timers { n: u32, after: Duration },
-    /// So many children at once, of which each runs one activity.
+    /// This many children at once, with one activity each.
     Children(u32),
-    /// Takes signals and updates until it is told to end.
+    /// Receives signals and updates until the end signal.
     Gather,
     /// The run ends here, and another one does the rest.
     ContinueAsNew,
@@ -38,7 +38,7 @@ pub fn of_child() -> Script {
     Script { sum: 0, steps: vec![Step::Activities(1)] }
 }
 
-/// What the activity of this number (from 1) answers.
+/// Result of the activity of this number (from 1).
 #[must_use]
 pub fn answer(number: u64) -> u64 {
     2 * number + 1
@@ -62,7 +62,7 @@ impl Script {
         1 + self.steps.iter().filter(|step| **step == Step::ContinueAsNew).count()
     }
 
-    /// How long it waits on purpose.
+    /// Total duration of its timers.
     #[must_use]
     pub fn waits(&self) -> Duration {
         let wait = |step: &Step| match step {

@@ -22,7 +22,7 @@ const FLAWS_KEPT: usize = 20;
 /// Namespaces that are made here are for tests.
 const RETENTION: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
-/// What came of it.
+/// Result of a run of the driver.
 pub struct Outcome {
     pub plan: Plan,
     pub(crate) measured: Measured,
@@ -39,7 +39,7 @@ pub struct Verified {
     pub workflows_completed: u64,
     /// Workflows of which every event was read and checked.
     pub histories_checked: u64,
-    /// What was wrong; the first few.
+    /// The first few flaws.
     pub flaws: Vec<String>,
     pub n_flaws: u64,
 }
@@ -94,7 +94,7 @@ async fn warm_up(operations: &Operations) {
     load::run(operations, &load, Stretch { extent, ramp: std::time::Duration::ZERO, began_at }).await;
 }
 
-/// The part that is measured; how much processor time it took here.
+/// The measured part; returns the CPU time of this process.
 async fn drive(operations: &Operations) -> Option<std::time::Duration> {
     let plan = &operations.bench.plan;
     let cpu_before = crate::cpu::of_this_process();
@@ -131,7 +131,7 @@ impl Verified {
     }
 }
 
-/// Makes the namespace if it is missing, and waits until the server knows it.
+/// Registers the namespace if it is missing, and waits until it is usable.
 async fn ensure_namespace(client: &Client, namespace: &str) -> Result<()> {
     let describe = api::DescribeNamespaceRequest { namespace: namespace.into(), ..Default::default() };
     let ask = |mut service: Service, request| async move { service.describe_namespace(request).await };
@@ -154,7 +154,7 @@ async fn ensure_namespace(client: &Client, namespace: &str) -> Result<()> {
     wait_until_usable(client, namespace).await
 }
 
-/// A server may take a while before all of its parts have heard of a new namespace.
+/// A new namespace may take a while to reach all parts of a server.
 async fn wait_until_usable(client: &Client, namespace: &str) -> Result<()> {
     const TRIES: u32 = 150;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(200);

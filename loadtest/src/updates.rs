@@ -7,13 +7,13 @@ use proto::temporal::api::update::v1::{Acceptance, Outcome, Request, Response, o
 
 use crate::{commands, payload};
 
-/// What an update of this value returns.
+/// Result of an update with this value.
 #[must_use]
 pub(crate) fn returned(value: u64) -> u64 {
     value + 1
 }
 
-/// The messages that answer those of a task, and the commands that say when they happen.
+/// The messages that answer those of a task, and the commands that order them.
 pub(crate) fn answer(messages: &[Message]) -> (Vec<Message>, Vec<Command>) {
     let (mut answers, mut given) = (Vec::new(), Vec::new());
     for message in messages {

@@ -1,5 +1,5 @@
-//! What must hold of a workflow that ended: it completed once, its runs form one chain, and each history tells
-//! everything that its script did, once. The checks are pure; `Sample` keeps which workflows are looked at.
+//! Checks of a closed workflow: it completed once, its runs form one chain, and each history records every step of its
+//! script, once. The checks are pure; `Sample` selects the workflows to check.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::script::{Script, Step};
 
 mod pairs;
 
-/// A workflow that ended as it should, as far as its closing events tell.
+/// A workflow that ended as it should, judging by its close events.
 #[derive(Debug, Clone)]
 pub(crate) struct Finished {
     pub(crate) started: Started,
@@ -35,7 +35,7 @@ pub(crate) struct Gathered {
     pub(crate) n_updates: u64,
 }
 
-/// Some of the workflows that ended, each with the same chance. Bounded.
+/// A bounded uniform sample of the workflows that ended.
 pub(crate) struct Sample {
     size: usize,
     kept: Mutex<Kept>,
@@ -59,21 +59,21 @@ impl Sample {
             kept.finished.push(finished);
             return;
         }
-        // Vitter's algorithm R; the hash of the place is chance enough here.
+        // Vitter's algorithm R; the hash of the position is random enough here.
         let chosen = usize::try_from(scattered(kept.n_seen) % kept.n_seen).unwrap_or(usize::MAX);
         if let Some(place) = kept.finished.get_mut(chosen) {
             *place = finished;
         }
     }
 
-    /// How many there were, and those that were kept.
+    /// Number of workflows seen, and the sample.
     pub(crate) fn take(&self) -> (u64, Vec<Finished>) {
         let mut kept = self.kept.lock().expect("nobody panics while holding it");
         (kept.n_seen, std::mem::take(&mut kept.finished))
     }
 }
 
-/// A number that looks drawn by chance, always the same for the same `n` (splitmix64).
+/// Pseudo-random number, deterministic for `n` (splitmix64).
 pub(crate) fn scattered(n: u64) -> u64 {
     let mut z = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -81,7 +81,7 @@ pub(crate) fn scattered(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Reads all that the server knows of a workflow, and checks it.
+/// Reads the histories and the description of a workflow, and checks them.
 pub(crate) async fn workflow(bench: &Bench, finished: &Finished) -> Result<()> {
     let mut script = finished.started.script.clone();
     let mut n_events_of_last = 0;
@@ -135,14 +135,14 @@ async fn is_the_newest(bench: &Bench, finished: &Finished, n_events: usize) -> R
     Ok(())
 }
 
-/// How a run is to have ended.
+/// Expected end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End<'a> {
     Completed { result: u64 },
     ContinuedAsNew { run_id: &'a str },
 }
 
-/// Checks the history of one run; what it left of its script for the next.
+/// Checks the history of one run; returns the script left for the next.
 fn history(events: &[HistoryEvent], script: &Script, end: End<'_>, gathered: Gathered) -> Result<Script> {
     for (expected_id, event) in (1..).zip(events) {
         ensure!(event.event_id == expected_id, "event {expected_id} is missing, {} came", event.event_id);
@@ -174,7 +174,7 @@ fn begins_with(events: &[HistoryEvent], script: &Script) -> Result<()> {
     Ok(())
 }
 
-/// Splits off what one run does.
+/// Splits off the steps of one run.
 fn steps_of_this_run(rest: &mut Script) -> Vec<Step> {
     let end = rest.steps.iter().position(|step| *step == Step::ContinueAsNew);
     let here: Vec<Step> = rest.steps.drain(..end.unwrap_or(rest.steps.len())).collect();
@@ -184,7 +184,7 @@ fn steps_of_this_run(rest: &mut Script) -> Vec<Step> {
     here
 }
 
-/// The last event closes the run, no other does. The script of the next run, if there is one.
+/// The last event closes the run, no other does. Returns the script of the next run, if there is one.
 fn ends_with(events: &[HistoryEvent], end: End<'_>) -> Result<Option<Script>> {
     let (last, before) = events.split_last().context("the history is empty")?;
     ensure!(!before.iter().any(closes), "the run closed before its last event");
@@ -220,7 +220,7 @@ fn closes(event: &HistoryEvent) -> bool {
     )
 }
 
-/// How often events of a kind are in a history.
+/// Number of events of each kind in a history.
 type Counts = BTreeMap<&'static str, u64>;
 
 struct Expected {
@@ -239,7 +239,7 @@ impl Expected {
             }
         }
         let does_gather = steps.contains(&Step::Gather);
-        // The one that tells it to end is a signal, too.
+        // The end signal counts, too.
         let signals = if does_gather { gathered.n_signals + 1 } else { 0 };
         let updates = if does_gather { gathered.n_updates } else { 0 };
         Self {

@@ -41,10 +41,10 @@ impl View {
         Self { end, task: tokio::spawn(scene.show(ended, is_terminal)) }
     }
 
-    /// Shows the last state and goes.
+    /// Draws the last state and stops.
     pub(crate) async fn end(self) {
         self.end.send_replace(true);
-        // A view that broke is not worth the result.
+        // A failed view must not fail the run.
         let _ = self.task.await;
     }
 }
@@ -83,7 +83,7 @@ impl Scene {
 
 fn draw(text: &str) {
     let mut output = std::io::stderr().lock();
-    // Nobody is left to be told if this fails.
+    // A failed write to stderr cannot be reported.
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 

@@ -1,5 +1,5 @@
-//! Lean workers: pollers of workflow tasks (also on a sticky queue, as SDKs have one) and of activity tasks. What a
-//! workflow does next is in its script; what an activity answers is a number.
+//! Lean workers: pollers of workflow tasks (also on a sticky queue, as in SDKs) and of activity tasks. A workflow
+//! follows its script; an activity returns a number.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,9 +19,9 @@ use crate::client::{Client, POLL_TIMEOUT, Service};
 use crate::progress::{Place, Progress};
 use crate::{commands, payload, script, updates};
 
-/// Tasks that are being answered at once, for each worker.
+/// Tasks in progress per worker.
 const ANSWERING_MAX: usize = 512;
-/// Runs whose progress a worker remembers. Of one that it forgot it reads the history again.
+/// Runs whose progress a worker caches. After an eviction it reads the history again.
 const REMEMBERED_MAX: usize = 20_000;
 const STICKY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -70,7 +70,7 @@ impl Worker {
     }
 
     async fn wait_for_gate(&self) {
-        // The gate is the bench's, which this worker holds: it cannot be gone.
+        // The worker holds the bench, and so the gate: the channel cannot close.
         let _ = self.bench.gate.subscribe().wait_for(|is_open| *is_open).await;
     }
 
@@ -90,7 +90,7 @@ impl Worker {
         let send = |mut service: Service, request| async move { service.poll_workflow_task_queue(request).await };
         loop {
             self.wait_for_gate().await;
-            // What fails for good is asked for again as well: a worker outlives its server.
+            // Permanent errors are retried, too: a worker must survive server restarts.
             let Ok(task) = self.client.call_within(POLL_TIMEOUT, &request, send).await else { continue };
             if !task.task_token.is_empty() {
                 let Ok(permit) = Arc::clone(&self.answering).acquire_owned().await else { return };
@@ -136,11 +136,11 @@ impl Worker {
         };
         let send =
             |mut service: Service, request| async move { service.respond_activity_task_completed(request).await };
-        // A task that is no longer wanted is none of ours; whoever waits for the workflow will say so if it is stuck.
+        // An obsolete task needs no handling; if the workflow is stuck, the operation that waits for it fails.
         let _ = self.client.call(&request, send).await;
     }
 
-    /// A task, and those that the server hands over in answer to it.
+    /// Completes a task, and those that the server returns with its completion.
     async fn answer_workflow_tasks(&self, first: api::PollWorkflowTaskQueueResponse) {
         let mut next = Some(first);
         while let Some(task) = next.take() {
@@ -175,7 +175,7 @@ impl Worker {
             return_new_workflow_task: true,
             ..Default::default()
         };
-        // Before the answer: the next task may come on another poll while it is under way.
+        // Before the response: the next task may arrive on another poll while it is in flight.
         self.remember(execution.run_id, progress);
         let send =
             |mut service: Service, request| async move { service.respond_workflow_task_completed(request).await };
@@ -183,7 +183,7 @@ impl Worker {
         answer.workflow_task.filter(|task| !task.task_token.is_empty())
     }
 
-    /// A query of a run that has no task: only the state is asked for.
+    /// A query of a run without workflow task: returns only the state.
     async fn answer_query(&self, mut task: api::PollWorkflowTaskQueueResponse) {
         let execution = task.workflow_execution.take().unwrap_or_default();
         let Some(progress) = self.progress(&mut task, &execution).await else { return };
@@ -218,7 +218,7 @@ impl Worker {
         while !next_page_token.is_empty() {
             events.extend(self.rest_of_history(execution, &mut next_page_token).await?);
         }
-        // A query's task brings the events up to the last task, and one of them may have been seen.
+        // Drops events after the task's started event: a history that was read separately may have them.
         if task.started_event_id > 0 {
             events.retain(|event| event.event_id <= task.started_event_id);
         }

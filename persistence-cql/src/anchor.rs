@@ -1,11 +1,10 @@
-//! The anchor: a row before all others, in every partition with a lease. It is nothing but a key, and is never shown.
+//! The anchor: a key-only row that sorts before all others in every partition with a lease. No read returns it.
 //!
-//! Whatever looks at static columns alone (a condition on the lease, a read of it) makes Cassandra read the first live row
-//! as well, past all that were deleted before it. Behind 60 000 deleted rows a commit took 20 times as long, and behind
-//! 100 000 it would fail (`tombstone_failure_threshold`). With the anchor, the first row is always live and always small.
+//! A condition on static columns, or a read of them, makes Cassandra scan to the first live row, past all tombstones
+//! before it. Behind 60 000 tombstones a commit took 20 times as long; behind 100 000 it would fail
+//! (`tombstone_failure_threshold`). With the anchor, the first row is always live and small.
 //!
-//! It also makes the deletion of all rows a deletion of rows: without a bound it would be one of the partition, and take
-//! the static columns along.
+//! It also bounds the delete of all rows: an unbounded one would be a partition delete and remove the static columns.
 
 use std::ops::Bound;
 
@@ -14,7 +13,7 @@ use persistence::engine::KeyRange;
 use persistence::table::{Column, Kind, Table, Value};
 use uuid::Uuid;
 
-/// The least key there can be. Stores have no use for it: kinds, versions and ids are not negative, ids are not nil.
+/// The lowest possible key. No store writes it: kinds, versions and ids are not negative, ids are not nil.
 pub(crate) fn key(table: &Table) -> Vec<Value> {
     let least = |column: &Column| match column.kind {
         Kind::Int => i32::MIN.into(),
@@ -30,7 +29,7 @@ pub(crate) fn is_anchor(table: &Table, row: &[Value]) -> bool {
     !table.statics.is_empty() && row == key(table)
 }
 
-/// The same range, of the rows that are shown.
+/// The range without the anchor.
 pub(crate) fn without(table: &Table, range: &KeyRange) -> KeyRange {
     let anchor = key(table);
     if is_anchor(table, &anchor) && range.contains(&anchor) {

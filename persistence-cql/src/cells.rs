@@ -12,7 +12,7 @@ use scylla::serialize::value::SerializeValue;
 use scylla::serialize::writers::{CellWriter, WrittenCellProof};
 use scylla::value::CqlValue;
 
-/// A value on its way to the driver.
+/// A value to be bound by the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bound(pub(crate) Value);
 

@@ -1,5 +1,5 @@
-//! What a failure says about a write: certainly not applied, or unknown. When in doubt it is unknown, which costs the
-//! caller a look; the other mistake would cost a write.
+//! Classifies failed writes: certainly not applied, or of unknown outcome. In doubt it is unknown, which costs the
+//! caller a read; the opposite mistake would lose a write.
 
 use std::fmt::Display;
 
@@ -39,9 +39,9 @@ fn is_certainly_not_applied(error: &ExecutionError, write: Write) -> bool {
         | ExecutionError::PrepareError(_)
         | ExecutionError::ConnectionPoolError(_)
         | ExecutionError::UseKeyspaceError(_) => true,
-        // True of the earlier attempts too: `RetryRefused` repeats only what was certainly not applied.
+        // Holds for earlier attempts too: `RetryRefused` retries only what was certainly not applied.
         ExecutionError::LastAttemptError(error) => is_attempt_not_applied(error, write),
-        // The request may be on its way still.
+        // The request may still be in flight.
         ExecutionError::RequestTimeout(_) => false,
         // These follow a change of the schema that succeeded.
         ExecutionError::SchemaAgreementError(_) | ExecutionError::MetadataError(_) => false,
@@ -54,11 +54,11 @@ fn is_attempt_not_applied(error: &RequestAttemptError, write: Write) -> bool {
         RequestAttemptError::SerializationError(_)
         | RequestAttemptError::CqlRequestSerialization(_)
         | RequestAttemptError::UnableToAllocStreamId => true,
-        // The server said that it did not know the statement, so it did not run it.
+        // The server reported an unknown statement, so it did not execute it.
         RequestAttemptError::RepreparedIdChanged { .. } | RequestAttemptError::RepreparedIdMissingInBatch => true,
         RequestAttemptError::DbError(error, message) => is_refused_by_database(error, message, write),
         RequestAttemptError::BrokenConnectionError(_) => false,
-        // An answer that we cannot read may have been a yes.
+        // A response that does not parse may have been a success.
         RequestAttemptError::BodyExtensionsParseError(_)
         | RequestAttemptError::CqlResultParseError(_)
         | RequestAttemptError::CqlErrorParseError(_)
@@ -79,16 +79,16 @@ fn is_refused_by_database(error: &DbError, message: &str, write: Write) -> bool 
         | DbError::ConfigError
         | DbError::IsBootstrapping
         | DbError::Unprepared { .. } => true,
-        // A conditional write counts the live replicas twice: before Paxos, for the serial level, and before it commits
-        // what was agreed upon, for the other level. The second refusal comes too late to be one.
+        // A conditional write counts the live replicas twice: before Paxos, for the serial level, and before the
+        // commit, for the other level. The second refusal comes after the proposal was accepted.
         DbError::Unavailable { consistency, .. } => match write {
             Write::Plain => true,
             Write::Conditional => is_serial(*consistency),
         },
-        // Turned away at the door, unless it is the hints for a dead replica that are too many: those are written last.
+        // Rejected on admission, unless there are too many hints for a dead replica: hints are written last.
         DbError::Overloaded => !message.contains("hints"),
         DbError::RateLimitReached { rejected_by_coordinator, .. } => *rejected_by_coordinator,
-        // A read that times out within a conditional write may have finished the proposal of this very write.
+        // A read that times out within a conditional write may have completed this write's own proposal.
         DbError::WriteTimeout { .. }
         | DbError::WriteFailure { .. }
         | DbError::ReadTimeout { .. }
@@ -105,12 +105,12 @@ fn is_serial(consistency: Consistency) -> bool {
     matches!(consistency, Consistency::Serial | Consistency::LocalSerial)
 }
 
-/// Sends a plain write to the next node when this one certainly did not apply it. The driver reports only the last
-/// attempt, so a repeat after a doubtful one could hide the doubt.
+/// Retries a plain write on the next node if this one certainly did not apply it. The driver reports only the last
+/// attempt, so a retry after an unknown outcome could hide it.
 #[derive(Debug)]
 pub(crate) struct RetryRefused;
 
-/// The first node and two more: as many as hold a copy in the usual set-up.
+/// The first node and two more: the usual number of replicas.
 const MAX_ATTEMPTS: usize = 3;
 
 struct Attempts {

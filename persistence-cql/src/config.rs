@@ -1,4 +1,4 @@
-//! How to reach the cluster, as the operator writes it down.
+//! Operator configuration: how to reach the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct CqlConfig {
     /// The data centre of this node. Requests stay in it, and the local levels of consistency are counted in it.
     /// Unset: the cluster has one data centre.
     pub local_datacenter: Option<String>,
-    /// How many copies `schema setup` asks for when it makes the keyspace. Unset: it must exist already.
+    /// Replication of the keyspace that `schema setup` creates. Unset: the keyspace must exist already.
     pub replication: Option<Replication>,
     pub consistency: Level,
     pub serial_consistency: SerialLevel,
@@ -23,9 +23,9 @@ pub struct CqlConfig {
     pub tls: Option<TlsConfig>,
     pub compression: Compression,
     pub connect_timeout_ms: u64,
-    /// Longer than the database's own timeouts, so that it is the database that says what timed out.
+    /// Longer than the database's own timeouts, so that the database reports what timed out.
     pub request_timeout_ms: u64,
-    /// Per node; on ScyllaDB per shard of a node, where one is plenty.
+    /// Per node, on ScyllaDB too (not per shard).
     pub connections_per_host: usize,
 }
 
@@ -58,7 +58,7 @@ pub enum Replication {
     PerDatacenter(BTreeMap<String, u32>),
 }
 
-/// Of plain reads and writes, and of the commit of conditional ones. Weaker ones would lose what was acknowledged.
+/// Of plain reads and writes, and of the commit of conditional ones. Weaker levels would lose acknowledged writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -67,7 +67,7 @@ pub enum Level {
     All,
 }
 
-/// Among whom conditional writes and serial reads are agreed upon.
+/// Paxos consistency of conditional writes and serial reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SerialLevel {
@@ -103,7 +103,7 @@ impl fmt::Debug for Credentials {
 pub struct TlsConfig {
     /// The authorities that may have signed the nodes' certificates.
     pub ca_file: PathBuf,
-    /// What this node shows, if the cluster asks for it.
+    /// Client certificate, for clusters that require one.
     #[serde(default)]
     pub identity: Option<Identity>,
     #[serde(default)]
@@ -117,7 +117,7 @@ pub struct Identity {
     pub key_file: PathBuf,
 }
 
-/// Nodes are dialled by address, and many certificates name none: then the chain can be checked, the name cannot.
+/// Nodes are dialled by address, which many certificates do not name: then only the chain can be verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostVerification {

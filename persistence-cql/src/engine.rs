@@ -1,5 +1,5 @@
-//! The wide-row contract on Cassandra and ScyllaDB: slices are SELECTs on one partition, batches are unlogged batches on
-//! one partition, conditional ones a single Paxos round. Small ones that can wait a little go through `shared`.
+//! The wide-row contract on Cassandra and ScyllaDB: slices are SELECTs on one partition, batches are unlogged batches
+//! on one partition, conditional ones a single Paxos round. `shared` coalesces small plain ones.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl CqlEngine {
         }
     }
 
-    /// Asks for rows until the limit, or the bytes of a page, are reached. Mostly that is once.
+    /// Reads rows until the limit or `PAGE_BYTES` is reached, mostly with one request.
     async fn load_page(&self, mut slice: Slice) -> Result<Page, StoreError> {
         let table = slice.partition.table;
         let mut page = Page::default();
@@ -125,8 +125,8 @@ impl CqlEngine {
         }
     }
 
-    /// What the conditions of a refused batch are about. Read anew: Cassandra and ScyllaDB return different rows with a
-    /// refusal, in a different order.
+    /// Current values of the conditions of a refused batch. Read again: Cassandra and ScyllaDB return different rows
+    /// with a refusal, in a different order.
     async fn load_current(&self, batch: &Batch) -> Result<Vec<Current>, StoreError> {
         let partition = &batch.partition;
         let names_static = |condition: &Condition| matches!(condition, Condition::Static { .. });
@@ -168,7 +168,7 @@ impl Engine for CqlEngine {
     }
 }
 
-/// The first column of the first row says it; further rows are the database's own affair.
+/// Reads the first column of the first row; further rows differ between databases.
 fn is_applied(result: QueryResult) -> Result<bool, StoreError> {
     let read = || -> Option<bool> {
         let rows = result.into_rows_result().ok()?;

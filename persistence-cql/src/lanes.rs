@@ -1,9 +1,8 @@
-//! Which small writes share a request.
+//! Coalesces small writes into requests, per node.
 //!
-//! A request costs the database and this process more than the row in it. So a write that can wait a little shares one
-//! with others on the way to the same node: it leaves at once while nothing else is on the way there, otherwise with the
-//! answer to what is, or as soon as a request is full. Nobody waits on an idle lane, and the busier it is, the fuller are its
-//! requests. Pure: `shared` sends them.
+//! A request costs the database and this process more than the row in it. So a write is sent at once if no request to
+//! its node is in flight; otherwise it waits until those are answered or its group is full. An idle lane adds no
+//! latency, and groups grow with load. Pure: `shared` sends them.
 
 use std::collections::HashMap;
 
@@ -15,22 +14,23 @@ use uuid::Uuid;
 /// A node of the database, by its host id.
 pub(crate) type NodeId = Uuid;
 
-/// Cassandra logs a warning about an unlogged batch of more partitions (`unlogged_batch_across_partitions_warn_threshold`).
+/// Cassandra logs a warning about an unlogged batch of more partitions
+/// (`unlogged_batch_across_partitions_warn_threshold`).
 const PARTITIONS_MAX: usize = 10;
-/// The same, in bytes of a batch of several partitions (`batch_size_warn_threshold`).
+/// The same threshold in bytes, for a batch of several partitions (`batch_size_warn_threshold`).
 const BYTES_MAX: usize = 5 << 10;
-/// Nothing of that is about a batch of one partition. Keeps the search for a row named twice short.
+/// Bounds a batch of one partition, which those thresholds do not cover. Keeps the search for duplicate rows short.
 const ROWS_MAX: usize = 64;
-/// What Cassandra counts for a row beside its values: times of writing and deletion, and the row's own.
+/// Bytes that Cassandra counts per row besides its values: write and deletion times of its cells and of the row.
 const ROW_OVERHEAD: usize = 100;
 
-/// A row for whose writing somebody waits.
+/// A one-row write, and the channel for its result.
 pub(crate) struct SmallWrite {
     pub(crate) batch: Batch,
     pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// Writes that go into one request.
+/// Writes of one request.
 #[derive(Default)]
 pub(crate) struct Group {
     pub(crate) writes: Vec<SmallWrite>,
@@ -38,20 +38,20 @@ pub(crate) struct Group {
     bytes: usize,
 }
 
-/// What is on the way to one node, and what waits to be.
+/// Requests in flight to one node, and the writes waiting for the next.
 #[derive(Default)]
 struct Lane {
     n_requests: usize,
     waiting: Group,
 }
 
-/// As many as there are nodes to which something is on the way.
+/// One lane per node with a request in flight.
 #[derive(Default)]
 pub(crate) struct Lanes {
     lanes: HashMap<NodeId, Lane>,
 }
 
-/// Whether it may share a request: one row, without conditions, that counts only once a later batch names it.
+/// Whether it may share a request: one small unconditional row that takes effect once a later batch names it.
 pub(crate) fn may_share(batch: &Batch) -> bool {
     let is_one_row = batch.puts.len() == 1
         && batch.statics.is_empty()
@@ -62,19 +62,19 @@ pub(crate) fn may_share(batch: &Batch) -> bool {
 }
 
 impl Lanes {
-    /// The group is to be sent now, and its end told to `finished`.
+    /// Returns a group to send now, if any; `finished` must be called when its request ends.
     pub(crate) fn add(&mut self, node: NodeId, write: SmallWrite) -> Option<Group> {
         let lane = self.lanes.entry(node).or_default();
         let full = if lane.waiting.takes(&write.batch) { None } else { Some(lane.leave()) };
         lane.waiting.push(write);
-        // Whoever did not fit in waits behind those who leave.
+        // A write that did not fit waits behind the full group.
         if full.is_none() && (lane.n_requests == 0 || lane.waiting.is_full()) {
             return Some(lane.leave());
         }
         full
     }
 
-    /// What is to be sent next.
+    /// The next group to send, if any.
     pub(crate) fn finished(&mut self, node: NodeId) -> Option<Group> {
         let lane = self.lanes.get_mut(&node)?;
         lane.n_requests -= 1;
@@ -99,7 +99,7 @@ impl Lane {
 impl Group {
     fn takes(&self, batch: &Batch) -> bool {
         let n_partitions = self.n_partitions + usize::from(self.is_new(batch));
-        // All statements of a request have one time of writing: of a row named twice, neither would be the later.
+        // All statements of a request have one write timestamp: two writes of a row would have no order.
         let is_named = self.same_partition(batch).any(|other| other.puts[0].key == batch.puts[0].key);
         let fits = n_partitions <= PARTITIONS_MAX && self.bytes + cost(batch) <= BYTES_MAX;
         !is_named && (n_partitions == 1 || fits)

@@ -1,5 +1,5 @@
-//! Which node of the database a partition's writes go to, so that those of one node can share a request: one that has a copy of
-//! them all, for any other would only pass them on.
+//! Picks the database node that a partition's writes go to, so that writes to one node can share a request: a replica,
+//! because any other node would only forward them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Nodes {
         }
     }
 
-    /// The first live one of those that have a copy. `None` if the driver knows of none (yet).
+    /// The first connected replica. `None` if the driver knows none (yet).
     pub(crate) fn first_of(&self, cluster: &ClusterState, partition: &Partition) -> Option<NodeId> {
         if let [only] = cluster.get_nodes_info() {
             return Some(only.host_id);
@@ -50,7 +50,7 @@ impl Nodes {
     }
 }
 
-/// To this node; to the others if it is not there.
+/// Routes to this node, or elsewhere if it is not connected.
 #[derive(Debug)]
 struct Towards {
     node: NodeId,

@@ -11,7 +11,7 @@ use crate::cells::Bound;
 use crate::range::Range;
 use crate::statements::{Cell, RangeShape, Shape};
 
-/// A statement to be: its shape, and the values in the order in which its text names them.
+/// A statement to prepare: its shape, and the values in the order in which its text names them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) shape: Shape,
@@ -33,9 +33,9 @@ pub(crate) fn range_values<'a>(partition: &'a Partition, range: &'a Range) -> im
     partition.key.iter().chain(&range.equal).chain(bound(&range.lower)).chain(bound(&range.upper))
 }
 
-/// The statements of a batch. Conditions ride on the statement that changes what they are about, if there is one.
+/// The statements of a batch. A condition is attached to the statement that changes its target, if any.
 ///
-/// `None` if no partition can meet the conditions: CQL does not let them be said together.
+/// `None` if the conditions contradict each other: CQL cannot express them together.
 pub(crate) fn steps(batch: &Batch) -> Option<Vec<Step>> {
     let partition = &batch.partition;
     let mut rows = row_conditions(batch)?;
@@ -51,7 +51,7 @@ pub(crate) fn steps(batch: &Batch) -> Option<Vec<Step>> {
         steps.push(delete(partition, key, rows.remove(key.as_slice()).as_ref()));
     }
     for (key, condition) in rows {
-        // CQL gives a batch one time: a row that is kept by writing to it would outlive the range delete around it.
+        // CQL gives a batch one timestamp: a row kept by writing to it would survive the range delete around it.
         let covered = batch.range_deletes.iter().any(|range| range.contains(key));
         steps.push(if covered { delete(partition, key, Some(&condition)) } else { keep(partition, key, &condition) });
     }
@@ -64,13 +64,13 @@ pub(crate) fn steps(batch: &Batch) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// The ranges that one DELETE each can name.
+/// The range as parts that one DELETE each can express.
 fn parts(partition: &Partition, range: &KeyRange) -> impl Iterator<Item = Range> + use<> {
     let shown = anchor::without(partition.table.0, range);
     Range::new(&shown).into_iter().flat_map(Range::split)
 }
 
-/// The version takes the place of the time of writing, by which Cassandra knows which of two writes of a row counts.
+/// The version is the write timestamp, by which Cassandra resolves two writes of a row.
 fn add_versioned(partition: &Partition, Versioned { version, change }: &Versioned, steps: &mut Vec<Step>) {
     let version = Value::Bigint(*version);
     match change {
@@ -93,7 +93,7 @@ enum RowCondition<'a> {
     Values(Vec<(usize, &'a Value)>),
 }
 
-/// By row. `None` if one must be absent and have a value.
+/// Conditions by row. `None` if a row must be absent and have a value.
 fn row_conditions(batch: &Batch) -> Option<BTreeMap<&[Value], RowCondition<'_>>> {
     let mut rows = BTreeMap::new();
     for condition in &batch.conditions {
@@ -127,7 +127,7 @@ fn static_step(batch: &Batch) -> Option<Step> {
     let named: BTreeSet<usize> = set.iter().map(|(column, _)| *column).collect();
     assert_eq!(named.len(), set.len(), "a static column is set twice in a batch");
     if set.is_empty() {
-        // An UPDATE sets something: what must be so already is set again.
+        // An UPDATE must set a column: sets one of the conditions to its expected value.
         set.push(*conditions.first()?);
     }
     let cells = |pairs: &[(usize, Option<&Value>)]| -> Vec<(usize, Cell)> {

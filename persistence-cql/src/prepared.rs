@@ -11,8 +11,8 @@ use scylla::statement::prepared::PreparedStatement;
 use crate::classify;
 use crate::statements::{self, Shape};
 
-/// Many times the shapes that the stores use. If it is ever reached, shapes depend on data somewhere, and forgetting
-/// them all keeps memory bounded while that is found out.
+/// Many times the number of shapes that the stores use. If it is ever reached, shapes depend on data somewhere, and
+/// clearing the cache keeps memory bounded until that is fixed.
 const MAX_PREPARED: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -32,12 +32,12 @@ impl Prepared {
             return Ok(statement.clone());
         }
         let text = statements::text(table.0, &key.1);
-        // Two callers may prepare the same at the same time; the second answer replaces an equal first.
+        // Two callers may prepare the same statement at once; the second result replaces an equal first.
         let mut statement = session.prepare(text).await.map_err(|error| classify::failed_prepare(&error))?;
         statement.set_is_idempotent(true);
         let mut statements = self.lock();
         if statements.len() >= MAX_PREPARED {
-            tracing::warn!(n_statements = statements.len(), "too many shapes of statements; preparing them anew");
+            tracing::warn!(n_statements = statements.len(), "prepared statement cache is full; clearing it");
             statements.clear();
         }
         statements.insert(key, statement.clone());

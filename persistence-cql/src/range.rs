@@ -1,4 +1,4 @@
-//! Clustering ranges as CQL can say them. Pure: knows neither statements nor the driver.
+//! Clustering ranges in the form that CQL can express. Pure: knows neither statements nor the driver.
 
 use std::ops::Bound;
 
@@ -29,7 +29,7 @@ impl Range {
         Some(Self { equal: lower.key[..n_equal].to_vec(), lower: lower.after(n_equal), upper: upper.after(n_equal) })
     }
 
-    /// What is left to read of a slice; `None` if that is nothing.
+    /// The unread rest of a slice; `None` if it is empty.
     pub(crate) fn of_slice(slice: &Slice) -> Option<Self> {
         let range = &anchor::without(slice.partition.table.0, &slice.range);
         let Some(Continuation(after)) = &slice.after else { return Self::new(range) };
@@ -46,13 +46,13 @@ impl Range {
         };
         match (ahead.contains(after), range.contains(after)) {
             (false, _) => None,
-            // It ended before the range begins, so it cuts nothing off.
+            // The continuation lies before the range and excludes nothing.
             (true, false) => Self::new(range),
             (true, true) => Self::new(&rest),
         }
     }
 
-    /// The same keys, as ranges that bound a single column each: a DELETE takes no tuples on every database.
+    /// The same keys, as ranges that bound a single column each: not every database accepts tuples in a DELETE.
     pub(crate) fn split(self) -> Vec<Self> {
         let (lower, mut parts) = split_edge(&self.equal, self.lower, Side::Lower);
         let (upper, above) = split_edge(&self.equal, self.upper, Side::Upper);
@@ -62,7 +62,7 @@ impl Range {
     }
 }
 
-/// One end of a range, with "unbounded" said as "includes every key that begins with nothing".
+/// One end of a range; "unbounded" is an included empty prefix.
 struct Edge<'a> {
     key: &'a [Value],
     included: bool,
@@ -121,7 +121,7 @@ fn split_edge(equal: &[Value], edge: Bound<Vec<Value>>, side: Side) -> (Bound<Ve
             Side::Lower => Range { equal, lower: bound(last), upper: Bound::Unbounded },
             Side::Upper => Range { equal, lower: Bound::Unbounded, upper: bound(last) },
         });
-        // What begins like the edge is in the part just made.
+        // Keys with the edge's prefix are in the part just pushed.
         bound = Bound::Excluded;
     }
     (bound(key), parts)

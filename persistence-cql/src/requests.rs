@@ -1,4 +1,4 @@
-//! Sends statements, prepared once each, and reads what comes back.
+//! Sends statements, prepared once each, and reads the results.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use crate::plan::Step;
 use crate::prepared::Prepared;
 use crate::session::{self, ConnectError};
 
-/// The most bytes that a request for a batch may have, values and framing together.
+/// Size limit of a batch request in bytes, values and framing together.
 ///
-/// Tried on Cassandra 5.0 as it is delivered: batches of 15 MiB are applied, plain and conditional, although
-/// `batch_size_fail_threshold` says 50 KiB (it is for batches of several partitions). 16 MiB is refused by
-/// `native_transport_max_frame_size`, which does no harm. But half of `commitlog_segment_size` is 16 MiB as well, and
-/// what that refuses within a conditional batch is reported as a failure of unknown outcome: so we refuse before it.
+/// Tested on Cassandra 5.0 with default settings: batches of 15 MiB are applied, plain and conditional, although
+/// `batch_size_fail_threshold` is 50 KiB (it applies to batches of several partitions). 16 MiB is refused by
+/// `native_transport_max_frame_size`, which does no harm. But half of `commitlog_segment_size` is 16 MiB as well, and a
+/// conditional batch refused by that limit is reported as of unknown outcome: so we refuse it first.
 const REQUEST_BYTES_MAX: usize = 15 << 20;
 
-/// What a statement of a batch takes beside its values (kind, id, count), and a value beside its bytes (length).
+/// Framing bytes of a statement of a batch (kind, id, count), and of a value (length).
 const STATEMENT_OVERHEAD: usize = 21;
 const VALUE_OVERHEAD: usize = 4;
 
@@ -39,7 +39,7 @@ pub(crate) struct Requests {
     prepared: Prepared,
     nodes: Nodes,
     serial_reads: scylla::statement::Consistency,
-    /// For conditional writes: sent once, whatever comes back.
+    /// For conditional writes: sent once, whatever the result.
     never_retry: Arc<dyn RetryPolicy>,
     retry_refused: Arc<dyn RetryPolicy>,
 }
@@ -77,7 +77,7 @@ impl Requests {
         rows.map(|row| row.map(|row| row.columns)).collect::<Result<_, _>>().map_err(classify::failed_read)
     }
 
-    /// A node that has a copy of the partition; always the same one while it lives. `None` if none is known.
+    /// A replica of the partition, the same one while it is connected. `None` if none is known.
     pub(crate) fn node_of(&self, partition: &Partition) -> Option<NodeId> {
         self.nodes.first_of(&self.session.get_cluster_state(), partition)
     }
@@ -98,18 +98,18 @@ impl Requests {
         self.session.batch(&request, values).await.map_err(|error| classify::failed_write(&error, kind))
     }
 
-    /// Plain statements on several partitions of one node, which take no notice of each other.
+    /// Independent plain statements on several partitions of one node.
     pub(crate) async fn write_to(&self, node: NodeId, steps: Vec<(TableRef, Step)>) -> Result<(), StoreError> {
         let (mut request, values) = self.batch(steps).await?;
         request.set_is_idempotent(true);
         request.set_retry_policy(Some(Arc::clone(&self.retry_refused)));
         request.set_load_balancing_policy(Some(self.nodes.towards(node)));
         let result = self.session.batch(&request, values).await;
-        // What was refused for one partition may have been applied to those before it.
+        // Refused for one partition, it may have been applied to those before it.
         result.map(drop).map_err(|error| StoreError::OutcomeUnknown(error.to_string()))
     }
 
-    /// Unlogged, because a single partition needs no batch log to be atomic, and several of them need not be.
+    /// Unlogged: a batch of one partition is atomic without a batch log, and one of several need not be.
     async fn batch(&self, steps: Vec<(TableRef, Step)>) -> Result<(CqlBatch, Vec<Vec<Bound>>), StoreError> {
         check_size(&steps)?;
         let mut request = CqlBatch::new(BatchType::Unlogged);

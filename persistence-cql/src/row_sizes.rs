@@ -1,17 +1,17 @@
-//! How many rows to ask for, so that an answer has about as many bytes as are wanted. CQL limits rows, not bytes.
+//! Estimates the row limit of a read from its byte limit: CQL limits rows, not bytes.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use persistence::engine::TableRef;
 
-/// Of a table that was never read: 64 rows of the largest usual size (2 MiB) stay far below the 256 MiB of a frame.
+/// Row limit of a table not read yet: 64 rows of the largest usual size (2 MiB) fill half of a frame of 256 MiB.
 const FIRST_ROWS: usize = 64;
 
-/// However small rows were so far: a few thousand large ones among them must still fit in memory.
+/// Row limit however small rows were so far: a few thousand large ones among them must still fit in memory.
 const MAX_ROWS: usize = 4096;
 
-/// The average row of each table, as lately read. Rows of one table are alike, so this is a good guess, no more.
+/// Moving average of each table's row size in bytes: an estimate, good because rows of one table are alike.
 #[derive(Debug, Default)]
 pub(crate) struct RowSizes {
     averages: Mutex<HashMap<TableRef, usize>>,
@@ -32,7 +32,7 @@ impl RowSizes {
         let observed = n_bytes / n_rows;
         let mut averages = self.lock();
         let average = averages.entry(table).or_insert(observed);
-        // Larger is believed at once, smaller by and by: the first mistake costs memory, the second a round trip.
+        // Grows at once and shrinks gradually: too low an estimate costs memory, too high a one a round trip.
         *average = observed.max((*average * 3 + observed) / 4);
     }
 

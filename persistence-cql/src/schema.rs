@@ -1,7 +1,7 @@
 //! The schema: numbered files, applied in order by the binary itself, under a lock in the store.
 //!
-//! Several nodes may set up at the same time. A version is recorded under the condition that the lock is still held, and
-//! every statement may be repeated, so an applier that was overtaken does no harm.
+//! Several nodes may set up at the same time. A version is recorded only while the lock is held, and every statement is
+//! idempotent, so an applier that lost the lock does no harm.
 
 mod lock;
 mod migrations;
@@ -25,7 +25,7 @@ use crate::engine::CqlEngine;
 use crate::session::{self, ConnectError};
 use crate::statements;
 
-/// A change of the schema waits for every node; this is how long it may take before that is called a failure.
+/// Timeout of a schema change, which waits for every node.
 const CHANGE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 static SCHEMA_VERSION: Table = Table {
@@ -59,19 +59,19 @@ pub enum SchemaError {
     Store(#[from] StoreError),
 }
 
-/// What was found, when nothing stands in the way of running.
+/// Result of a check or update that lets the server run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub version: i32,
-    /// What an operator had better change; each says why.
+    /// Settings that an operator should change, each with the reason.
     pub warnings: Vec<String>,
 }
 
-/// A schema that is being changed settles within seconds.
+/// Retries while a schema change settles, which takes seconds.
 const SETTLE_TRIES: u32 = 20;
 const SETTLE_PAUSE: Duration = Duration::from_millis(250);
 
-/// Makes the keyspace if there is none, then does what `update` does.
+/// Creates the keyspace if there is none, then does what `update` does.
 pub async fn setup(config: &CqlConfig, terms: &LockTerms) -> Result<Report, SchemaError> {
     let session = session::connect_outside_keyspace(config).await?;
     if !exists(&session, statements::FIND_KEYSPACE, &[&config.keyspace]).await? {
@@ -79,7 +79,7 @@ pub async fn setup(config: &CqlConfig, terms: &LockTerms) -> Result<Report, Sche
         let replication = config.replication.as_ref().ok_or_else(no_replication)?;
         change(&session, "the keyspace", statements::create_keyspace(&config.keyspace, replication)).await?;
     }
-    // What another node is making at this moment shows in the system's tables a little before it can be used.
+    // A keyspace that another node is creating is in the system tables shortly before it can be used.
     for _ in 0..SETTLE_TRIES {
         match update(config, terms).await {
             Err(SchemaError::Store(StoreError::Unavailable(_)) | SchemaError::Connect(ConnectError::NoKeyspace(_))) => {
@@ -103,7 +103,7 @@ pub async fn update(config: &CqlConfig, terms: &LockTerms) -> Result<Report, Sch
     if known_version(&engine).await? < wanted {
         let lock = Lock::take(&engine, terms).await?;
         let applied = apply_missing(&engine, &lock).await;
-        // Released after a failure too, so that whoever tries again need not wait.
+        // Released after a failure too, so that a retry need not wait.
         let released = lock.release(&engine).await;
         applied.and(released)?;
     }
@@ -124,7 +124,7 @@ pub async fn check(config: &CqlConfig) -> Result<Report, SchemaError> {
     }
 }
 
-/// All that `setup` would run, for whoever runs it by hand.
+/// All statements of `setup`, for operators who run them by hand.
 #[must_use]
 pub fn print(config: &CqlConfig) -> String {
     let keyspace = match &config.replication {
@@ -141,7 +141,7 @@ fn newest() -> i32 {
 }
 
 async fn apply_missing(engine: &CqlEngine, lock: &Lock) -> Result<(), SchemaError> {
-    // Read under the lock: whoever held it before may have done the work.
+    // Read under the lock: its previous holder may have done the work.
     let found = known_version(engine).await?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
         apply(engine, lock, migration).await?;
@@ -203,7 +203,7 @@ async fn change(session: &Session, name: &str, text: String) -> Result<(), Schem
     session.query_unpaged(statement, ()).await.map(drop).map_err(failed)
 }
 
-/// Only Cassandra has this table, and only one node is asked: an answer is a hint, its absence says nothing.
+/// Only Cassandra has this table, and only one node is queried: a result is a hint, its absence means nothing.
 async fn warnings(engine: &CqlEngine) -> Vec<String> {
     let ask = async || -> Option<String> {
         let result = engine.session().query_unpaged(statements::PAXOS_VARIANT, ()).await.ok()?;

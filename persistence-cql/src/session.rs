@@ -40,7 +40,7 @@ pub(crate) async fn connect(config: &CqlConfig) -> Result<Session, ConnectError>
     Ok(session)
 }
 
-/// A session in no keyspace: for whoever is about to make it.
+/// A session in no keyspace, for creating it.
 pub(crate) async fn connect_outside_keyspace(config: &CqlConfig) -> Result<Session, ConnectError> {
     builder(config)?.build().await.map_err(|reason| unreachable(config, reason))
 }
@@ -61,8 +61,8 @@ fn builder(config: &CqlConfig) -> Result<SessionBuilder, ConnectError> {
         .default_execution_profile_handle(profile(config).into_handle())
         .connection_timeout(Duration::from_millis(config.connect_timeout_ms))
         .pool_size(PoolSize::PerHost(connections))
-        // Two plain writes of this process are ordered even if they go through different nodes, and a write that was
-        // delayed on its way cannot overwrite a later one. Conditional writes get their time from Paxos all the same.
+        // Orders plain writes of this process even if they go through different nodes: a delayed write cannot overwrite
+        // a later one. Conditional writes still get their timestamp from Paxos.
         .timestamp_generator(Arc::new(MonotonicTimestampGenerator::new()))
         .compression(match config.compression {
             Compression::None => None,
@@ -77,7 +77,7 @@ fn builder(config: &CqlConfig) -> Result<SessionBuilder, ConnectError> {
     Ok(builder)
 }
 
-/// To a node that has a copy, in the local data centre.
+/// Routes to a replica in the local data centre.
 pub(crate) fn routing(config: &CqlConfig) -> Arc<dyn LoadBalancingPolicy> {
     let mut routing = DefaultPolicy::builder().token_aware(true).permit_dc_failover(false);
     if let Some(datacenter) = &config.local_datacenter {
@@ -87,7 +87,7 @@ pub(crate) fn routing(config: &CqlConfig) -> Arc<dyn LoadBalancingPolicy> {
 }
 
 fn profile(config: &CqlConfig) -> ExecutionProfile {
-    // The retry policy is the driver's for reads; writes bring their own.
+    // Reads use the driver's retry policy; writes set their own.
     ExecutionProfile::builder()
         .load_balancing_policy(routing(config))
         .request_timeout(Some(Duration::from_millis(config.request_timeout_ms)))
@@ -103,7 +103,7 @@ fn profile(config: &CqlConfig) -> ExecutionProfile {
         .build()
 }
 
-/// The keyspace's name becomes part of statements, so it is the plainest of names.
+/// The keyspace's name becomes part of statements, so only plain names are accepted.
 fn check(config: &CqlConfig) -> Result<(), ConnectError> {
     const LONGEST_KEYSPACE_NAME: usize = 48;
     let name = &config.keyspace;
@@ -124,8 +124,8 @@ fn datacenters(session: &Session) -> BTreeSet<String> {
     state.get_nodes_info().iter().filter_map(|node| node.datacenter.clone()).collect()
 }
 
-/// With several data centres, "local" must mean the same one to everybody who shares a lease: two who agree among
-/// themselves in two places would both hold it.
+/// With several data centres, "local" must be the same one on all nodes that share a lease: Paxos in two data centres
+/// would grant the lease twice.
 fn check_datacenter(local: Option<&str>, all: &BTreeSet<String>) -> Result<(), ConnectError> {
     let names = || all.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     match local {

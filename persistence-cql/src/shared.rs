@@ -23,7 +23,7 @@ impl Shared {
         Self { requests, lanes: Arc::default() }
     }
 
-    /// `batch` is one that `lanes::may_share` a request.
+    /// `batch` must satisfy `lanes::may_share`.
     pub(crate) async fn write(&self, batch: Batch) -> Result<(), StoreError> {
         let Some(node) = self.requests.node_of(&batch.partition) else {
             return self.requests.write(steps([&batch]), Write::Plain).await.map(drop);
@@ -31,7 +31,7 @@ impl Shared {
         let (told, outcome) = oneshot::channel();
         let group = lock(&self.lanes).add(node, SmallWrite { batch, told });
         if let Some(group) = group {
-            // Not by the caller itself: others wait for this request, and for what follows it, should the caller go away.
+            // Spawned: other writes wait for this request and those after it, even if the caller is cancelled.
             tokio::spawn(send(Arc::clone(&self.requests), Arc::clone(&self.lanes), node, group));
         }
         let lost = |_| Err(StoreError::OutcomeUnknown("the request of this write was given up".to_owned()));
@@ -39,7 +39,7 @@ impl Shared {
     }
 }
 
-/// Sends a group, and what has come together when its answer is there.
+/// Sends a group, then the next ones that gathered while it was in flight.
 async fn send(requests: Arc<Requests>, lanes: Arc<Mutex<Lanes>>, node: NodeId, group: Group) {
     let mut next = Some(group);
     while let Some(group) = next {
@@ -48,11 +48,11 @@ async fn send(requests: Arc<Requests>, lanes: Arc<Mutex<Lanes>>, node: NodeId, g
             requests.write_to(node, steps).await
         };
         let written = AssertUnwindSafe(write).catch_unwind().await;
-        // A lane whose request never ended would hold up all that come after.
+        // A panic ends the request too: otherwise the lane would block all later writes.
         let written = written.unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("sending it panicked".to_owned())));
         next = lock(&lanes).finished(node);
         for write in group.writes {
-            // Nobody may wait any more.
+            // The caller may have been cancelled.
             let _ = write.told.send(written.clone());
         }
     }

@@ -9,7 +9,7 @@ use persistence::table::{Column, Table, Value};
 use crate::config::Replication;
 use crate::range::Range;
 
-/// What distinguishes two statements on one table: everything but the values. Columns are named by their place.
+/// A statement on a table without its values. Columns are named by index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     Statics,
@@ -17,16 +17,16 @@ pub(crate) enum Shape {
     Descending(RangeShape),
     Put,
     PutIfAbsent,
-    /// Puts a row that is nothing but a key.
+    /// Puts a key-only row.
     PutKey,
     /// Replaces the value columns of a row that has these values.
     PutIf(Vec<usize>),
-    /// Leaves a row as it is, on condition: it sets the first of the columns to what it must be already.
+    /// Checks a row without changing it: sets the first of the columns to its expected value.
     KeepIf(Vec<usize>),
     Delete,
     DeleteIf(Vec<usize>),
     DeleteRange(RangeShape),
-    /// As their namesakes, at a version: it counts unless the row, or its deletion, has a higher one.
+    /// As their namesakes, at a version: no effect if the row, or its tombstone, has a higher one.
     PutAt,
     DeleteAt,
     DeleteRangeAt(RangeShape),
@@ -36,8 +36,7 @@ pub(crate) enum Shape {
     },
 }
 
-/// Whether a value is bound, or is the absence of one. A null is spelled, not bound: not every database takes a bound
-/// null in a condition.
+/// A bound value, or a null. Nulls are spelled, not bound: not every database accepts a bound null in a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Cell {
     Bound,
@@ -93,7 +92,7 @@ pub(crate) fn text(table: &Table, shape: &Shape) -> String {
 }
 
 fn select_statics(table: &Table) -> String {
-    // DISTINCT reads the static columns alone; without it the first row of the partition would be read as well.
+    // DISTINCT returns one result for the partition; without it there would be one for each of its rows.
     let statics = join(table.statics, ", ", |column| column.name.to_owned());
     let key = join(table.partition, " AND ", equals);
     format!("SELECT DISTINCT {statics} FROM {} WHERE {key}", table.name)
@@ -106,7 +105,7 @@ fn select(table: &Table, range: &RangeShape, order: &str) -> String {
     format!("SELECT {columns} FROM {} WHERE {} ORDER BY {order} LIMIT ?", table.name, range_of(table, range))
 }
 
-/// `rest` is a condition, or the time of writing.
+/// `rest` is a condition or the write timestamp.
 fn insert(table: &Table, values: &[Column], rest: &str) -> String {
     let columns = [table.partition, table.clustering, values].concat();
     let names = join(&columns, ", ", |column| column.name.to_owned());
@@ -176,7 +175,7 @@ pub(crate) const FIND_KEYSPACE: &str = "SELECT keyspace_name FROM system_schema.
 pub(crate) const FIND_TABLE: &str =
     "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
 
-/// Cassandra 4.1 and later know it; binds nothing.
+/// Only in Cassandra 4.1 and later; binds nothing.
 pub(crate) const PAXOS_VARIANT: &str = "SELECT value FROM system_views.settings WHERE name = 'paxos_variant'";
 
 /// `keyspace` is a plain name, which `session` has checked.

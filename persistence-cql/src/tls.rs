@@ -58,7 +58,7 @@ fn certificates(file: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, 
     Ok(certificates)
 }
 
-/// Checks everything about a certificate but whom it was issued to.
+/// Verifies everything about a certificate but its name.
 #[derive(Debug)]
 struct ChainOnly {
     chain_and_name: Arc<WebPkiServerVerifier>,
@@ -76,7 +76,7 @@ impl ServerCertVerifier for ChainOnly {
         let verified =
             self.chain_and_name.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The name is looked at last, after the chain was found good.
+            // The name is checked last, after the chain was verified.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

@@ -1,4 +1,4 @@
-//! Counts what passes to an engine: the figures that tests assert and that metrics show.
+//! Counts reads and writes of an engine, for tests and metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub struct Counts {
     pub conditional_writes: AtomicU64,
     /// Rows put or deleted, by whichever kind of write.
     pub rows_written: AtomicU64,
-    /// Rows that reads brought.
+    /// Rows returned by reads.
     pub rows_read: AtomicU64,
 }
 

@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use crate::error::StoreError;
 use crate::table::{Column, Table, Value};
 
-/// A page ends with the row that brings it to this many bytes of values, whatever its limit. It is the largest row (a
-/// value of 2 MiB), because many pages are in memory at once: one list merges a page of each status and segment.
+/// A page ends with the row that brings it to this many bytes of values, whatever its limit. The size of the largest
+/// row (2 MiB), because many pages are in memory at once: a visibility query merges a page of each status and segment.
 pub const PAGE_BYTES: usize = 2 << 20;
 
-/// The most that a batch may hold, near enough: Cassandra turns away what is larger than half a commit log segment.
+/// Approximate size limit of a batch: Cassandra rejects what is larger than half a commit log segment.
 pub const BATCH_BYTES: usize = 16 << 20;
 
-/// The most that a row's whole key may take. Engines stop at 64 KiB, some after escaping every byte.
+/// Size limit of a row's whole key. Engines allow 64 KiB, some after escaping every byte.
 pub const KEY_BYTES: usize = 16 << 10;
 
 /// A store of wide rows. Calls are IO, so the virtual dispatch costs nothing and no type parameter leaks upwards.
@@ -25,16 +25,16 @@ pub trait Engine: Send + Sync + 'static {
     /// The static columns of a partition, in the table's order; `None` is unset.
     fn statics(&self, partition: Partition, consistency: Consistency) -> BoxFuture<'_, Result<Statics, StoreError>>;
 
-    /// The rows of a clustering range, in order, at most `slice.limit` of them. None if the slice is beyond all keys.
+    /// At most `slice.limit` rows of a clustering range, in order. None if the slice is beyond all keys.
     fn read(&self, slice: Slice) -> BoxFuture<'_, Result<Page, StoreError>>;
 
     /// Applies all of the batch or nothing of it.
     ///
-    /// `Err(Unavailable)` means certainly not applied, now or later; `Err(OutcomeUnknown)` that it may have been, or may
-    /// still be until the next conditional write to this partition (to a versioned table: at any later time).
+    /// `Err(Unavailable)` means certainly not applied, now or later; `Err(OutcomeUnknown)` that it may have been, or
+    /// may still be until the next conditional write to this partition (to a versioned table: at any later time).
     fn write(&self, batch: Batch) -> BoxFuture<'_, Result<Outcome, StoreError>>;
 
-    /// Whether the engine serves at all. One that never closes as a whole keeps this default, whose sender is gone.
+    /// Whether the engine serves at all. The default, without a sender, is for engines that never close as a whole.
     fn availability(&self) -> watch::Receiver<Availability> {
         watch::channel(Availability::Up).1
     }
@@ -44,7 +44,7 @@ pub trait Engine: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
     Up,
-    /// Every call fails until it is up again, which happens by itself; why, in words for clients.
+    /// Every call fails until the engine recovers, which it does by itself. Holds the reason, in words for clients.
     Down(&'static str),
 }
 
@@ -114,33 +114,33 @@ pub struct Page {
 }
 
 /// Changes to one partition. A row is named at most once, and no range delete covers a row that is put: CQL gives all
-/// statements of a batch one timestamp, so their order could not be told. `check` asserts both.
+/// statements of a batch one timestamp, so they would have no order. `check` asserts both.
 #[derive(Debug, Clone)]
 pub struct Batch {
     pub partition: Partition,
     /// All must hold, or nothing is applied. Empty: a plain write.
     pub conditions: Vec<Condition>,
-    /// Static columns to set, by their place in the table.
+    /// Static columns to set, by index in the table.
     pub statics: Vec<(usize, Value)>,
     pub puts: Vec<Row>,
     pub deletes: Vec<Vec<Value>>,
     pub range_deletes: Vec<KeyRange>,
-    /// All that a batch of a versioned table has; nothing in any other.
+    /// The only changes of a versioned table; empty for any other.
     pub versioned: Vec<Versioned>,
     pub durable: Durable,
 }
 
-/// A change to a versioned table. Of all changes of a row the one with the highest version counts, in whatever order they
-/// arrive: what is older than a put does not change the row, and what is older than its deletion does not bring it back. Of
-/// a put and a deletion with the same version the deletion counts; two puts with the same version say the same.
+/// A change to a versioned table. The change of a row with the highest version wins, in whatever order changes arrive:
+/// an older one neither overwrites a put nor brings back a deleted row. At equal versions a deletion wins over a put;
+/// two puts with the same version are identical.
 ///
-/// Deletions are remembered for a time (`gc_grace_seconds`) or up to a number, which is longer than any write is on its way.
-/// An engine that a single process writes to may go by the order of arrival instead: nothing comes late there from another
-/// one, and whoever writes sends the versions of a row in their order.
+/// Tombstones are kept for a time (`gc_grace_seconds`) or up to a number, longer than any write is in flight. An engine
+/// with a single writing process may use arrival order instead: no other process can write late, and the writer sends
+/// the versions of a row in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned {
-    /// Not negative, and like a moment of about now in µs: CQL takes it for the time of writing, by which its files are
-    /// sorted out, and ScyllaDB refuses what is more than three days ahead.
+    /// Not negative, and near the current time in µs: CQL uses it as the write timestamp, by which it skips files, and
+    /// ScyllaDB refuses one more than three days ahead.
     pub version: i64,
     pub change: RowChange,
 }
@@ -152,13 +152,13 @@ pub enum RowChange {
     DeleteRange(KeyRange),
 }
 
-/// From when on a batch must not be lost.
+/// When a batch becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durable {
-    /// From its acknowledgement on.
+    /// At its acknowledgement.
     AtOnce,
-    /// From the acknowledgement of the next batch that is durable at once: only that one makes this one count. Spares an
-    /// engine with one log a sync, and lets one with a network send a small one together with others.
+    /// At the acknowledgement of the next `AtOnce` batch: only that one makes this one take effect. Saves a sync in an
+    /// engine with one log, and lets a networked engine coalesce small batches.
     WithNext,
 }
 
@@ -175,7 +175,7 @@ pub enum Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Applied,
-    /// Nothing was applied. One entry per condition: what it names, as read right after the refusal.
+    /// Nothing was applied. One entry per condition: its target, as read right after the refusal.
     Refused(Vec<Current>),
 }
 
@@ -249,8 +249,8 @@ impl Slice {
         }
     }
 
-    /// It names a place that no row has, because a key of such a size is never written; engines stop at reading one, too.
-    /// Each engine asks before it reads.
+    /// Whether it names a key over `KEY_BYTES`: such a key is never written, and engines cannot read one either. Each
+    /// engine checks this before it reads.
     #[must_use]
     pub fn is_beyond_keys(&self) -> bool {
         let bound = |bound: &Bound<Vec<Value>>| match bound {
@@ -264,7 +264,7 @@ impl Slice {
 }
 
 impl Condition {
-    /// Whether what it names, being so, lets the batch pass.
+    /// Whether the condition holds for the current value of its target.
     #[must_use]
     pub fn holds(&self, current: &Current) -> bool {
         match (self, current) {
@@ -360,7 +360,7 @@ impl Batch {
         for key in self.all_deletes() {
             assert_kinds(table, table.clustering, key);
         }
-        // Most batches come sorted, or in a few sorted parts: this is hardly more than one look at each key.
+        // Most batches are sorted, or a few sorted parts: the sort costs little more than one comparison per key.
         let mut named: Vec<&Vec<Value>> = self.all_puts().map(|row| &row.key).chain(self.all_deletes()).collect();
         named.sort();
         for keys in named.windows(2) {
@@ -379,7 +379,7 @@ impl Batch {
         }
     }
 
-    /// A table changes by versions or without them, and a change with a version has no conditions.
+    /// A versioned table takes only versioned changes without conditions; any other table takes none.
     fn check_versions(&self) {
         let name = self.partition.table.0.name;
         if !self.partition.table.0.is_versioned {
@@ -393,7 +393,7 @@ impl Batch {
         assert!(self.versioned.iter().all(|change| change.version >= 0), "{name}: a negative version");
     }
 
-    /// How many bytes its keys and values take, near enough to bound a batch.
+    /// Approximate size of its keys and values in bytes, to bound a batch.
     #[must_use]
     pub fn size(&self) -> usize {
         let statics: usize = self.statics.iter().map(|(_, value)| value.size()).sum();
@@ -402,7 +402,7 @@ impl Batch {
         size(&self.partition.key) + statics + puts + deletes
     }
 
-    /// Turns away what is too large for some engine, so that it is too large for all.
+    /// Rejects what is too large for some engine, so that it is too large for all.
     ///
     /// # Errors
     /// `TooLarge`: nothing was applied, and trying again will not help.

@@ -1,4 +1,4 @@
-//! What a table is: partition, clustering, static and value columns, described once for all engines.
+//! Tables: partition, clustering, static and value columns, described once for all engines.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Table {
     pub statics: &'static [Column],
     /// Every row has all of them.
     pub values: &'static [Column],
-    /// Its rows change by versions (`engine::Versioned`), and in no other way.
+    /// Rows change by `engine::Versioned` only.
     pub is_versioned: bool,
 }
 
@@ -31,8 +31,8 @@ pub enum Kind {
     Bigint,
     /// Ordered by its UTF-8 bytes.
     Text,
-    /// Ordered by its bytes. CQL agrees among UUIDs of one version; it sorts by version first (nil, 4, 7). Run ids are of
-    /// version 7, older ones of version 4: no store may rely on the order between the two.
+    /// Ordered by its bytes. CQL agrees among UUIDs of one version; it sorts by version first (nil, 4, 7). Run ids are
+    /// of version 7, older ones of version 4: no store may rely on the order between the two.
     Uuid,
     /// Ordered by unsigned bytes.
     Blob,
@@ -67,7 +67,7 @@ impl Value {
         }
     }
 
-    /// How many bytes it takes on the wire, near enough to bound a batch.
+    /// Approximate size on the wire in bytes, to bound a batch.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {

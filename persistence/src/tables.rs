@@ -21,8 +21,8 @@ const fn blob(name: &'static str) -> Column {
 /// The shard's wide row: its lease, its runs with their pending items, and its queues, so that one conditional batch
 /// covers all that a transition changes.
 ///
-/// `kind` tells what a row is (`stores::executions::RowKind`). Rows of one run are next to each other: a run is loaded
-/// by one slice. `sort_key` and `id` are the item's kind and id, or a timer's fire time and task id.
+/// `kind` is a `stores::executions::RowKind`. Rows of one run are adjacent: a run is loaded by one slice. `sort_key`
+/// and `id` are the item's kind and id, or a timer's fire time and task id.
 pub static EXECUTIONS: Table = Table {
     name: "executions",
     partition: &[int("shard_id")],
@@ -78,7 +78,7 @@ pub static TASK_QUEUE_USER_DATA: Table = Table {
     is_versioned: false,
 };
 
-/// Which task queues of a namespace have ever had a backlog: a partition cannot be found without its key.
+/// Task queues of a namespace that were ever leased: a partition cannot be found without its key.
 pub static TASK_QUEUE_NAMES: Table = Table {
     name: "task_queue_names",
     partition: &[uuid("namespace_id")],
@@ -108,7 +108,7 @@ pub static CLUSTER_METADATA: Table = Table {
     is_versioned: false,
 };
 
-/// Heartbeats of the nodes. No TTL: a node that left is deleted by whoever notices.
+/// Heartbeats of the nodes. No TTL: any node that notices deletes the row of one that left.
 pub static CLUSTER_MEMBERSHIP: Table = Table {
     name: "cluster_membership",
     partition: &[int("bucket")],
@@ -128,7 +128,7 @@ pub static QUEUES: Table = Table {
     is_versioned: false,
 };
 
-/// Which queues exist: a partition cannot be found without its key.
+/// All queues: a partition cannot be found without its key.
 pub static QUEUE_NAMES: Table = Table {
     name: "queue_names",
     partition: &[int("queue_type")],
@@ -147,10 +147,10 @@ pub static NEXUS_ENDPOINTS: Table = Table {
     is_versioned: false,
 };
 
-/// What lists read: runs and what they are found by, in segments of a namespace; segment 0 tells which others there are.
+/// Visibility: runs and their index terms, in segments of a namespace; segment 0 is the directory of the others.
 ///
-/// `kind` tells what a row is (`stores::visibility::keys::RowKind`). `started` is the start of the run, turned round, so
-/// that the newest come first. Versioned, because a node that lost its shard may still have a write on its way.
+/// `kind` is a `stores::visibility::keys::RowKind`. `started` is the start of the run, inverted, so that the newest
+/// come first. Versioned, because a node that lost its shard may still have a write in flight.
 pub static VISIBILITY: Table = Table {
     name: "visibility",
     partition: &[uuid("namespace_id"), bigint("segment")],
@@ -160,7 +160,7 @@ pub static VISIBILITY: Table = Table {
     is_versioned: true,
 };
 
-/// All of them, in the order in which a reader should meet them.
+/// All tables, in reading order.
 pub static ALL: [&Table; 13] = [
     &EXECUTIONS,
     &HISTORY_NODE,

@@ -15,14 +15,14 @@ const EVENTS: u32 = 1;
 /// Two that are equal on the wire may differ here, by what of them is encoded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// Encodings of `History`, which come before `events`. Whoever puts them here answers for them: nobody looks at them
+    /// Encodings of `History`, which come before `events`. The writer answers for them: no reader checks them
     /// on the way. What came over the wire has none.
     pub encoded: Vec<Bytes>,
     pub events: Vec<HistoryEvent>,
 }
 
 impl History {
-    /// All events, for whoever reads a history that did not come over the wire.
+    /// All events, for readers of a history that did not come over the wire.
     ///
     /// # Errors
     /// If what is encoded is no history.

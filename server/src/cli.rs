@@ -21,7 +21,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-/// A durable-execution server that speaks Temporal's API. Without a command it is `everrow dev`.
+/// A durable-execution server that speaks Temporal's API. Without a command it runs `everrow dev`.
 #[derive(Debug, Parser)]
 #[command(name = "everrow", version, long_version = version::LONG, args_conflicts_with_subcommands = true)]
 #[command(
@@ -37,21 +37,21 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// All services in one process, for development: no configuration, data in a directory of this machine.
+    /// Runs all services in one process, for development: no configuration file, data in a local directory.
     Dev(dev::DevArgs),
-    /// All services in one process, as the configuration file says.
+    /// Runs all services in one process, as the configuration file says.
     Server(ConfigFile),
-    /// The schema on Cassandra or ScyllaDB.
+    /// Manages the schema on Cassandra or ScyllaDB.
     Schema {
         #[command(subcommand)]
         action: schema::Action,
     },
-    /// The data directory of the embedded store, while no server has it open.
+    /// Checks or repairs the embedded store's data directory, while no server has it open.
     Data {
         #[command(subcommand)]
         action: data::Action,
     },
-    /// Asks a node that runs.
+    /// Queries a running node.
     Admin {
         #[command(subcommand)]
         action: admin::Action,
@@ -60,12 +60,12 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct ConfigFile {
-    /// The configuration file (TOML). Every key has a default; `EVERROW__SECTION__KEY` in the environment outweighs it.
+    /// The configuration file (TOML). Every key has a default; `EVERROW__SECTION__KEY` in the environment overrides it.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }
 
-/// What ends the process, named by its exit code.
+/// Failure of the process, by exit code.
 #[derive(Debug, Error)]
 enum Failure {
     #[error("{0}")]
@@ -76,7 +76,7 @@ enum Failure {
     Store(String),
 }
 
-/// The whole process.
+/// Runs the process.
 #[must_use]
 pub fn run() -> ExitCode {
     match execute(Cli::parse()) {

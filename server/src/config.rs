@@ -1,5 +1,5 @@
-//! The configuration: one typed tree, a struct per service, defaults and their reasons in place. A file may leave out
-//! everything; an environment variable `EVERROW__SECTION__KEY` outweighs the file.
+//! The configuration: one typed tree, a struct per service, defaults and their reasons in place. Every key of the file
+//! is optional; an environment variable `EVERROW__SECTION__KEY` overrides the file.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -37,21 +37,21 @@ pub struct Config {
 pub struct FrontendConfig {
     /// Where the public gRPC API is served. Port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Connections of clients, to all addresses together. Fewer if the limit of open files does not allow them.
+    /// Client connections over all addresses. Lower if the limit of open files does not allow them.
     pub connections_max: usize,
-    /// Requests on their way in and answers on their way out, of all connections together; half of it for one of them.
+    /// Bytes of requests and responses in transit, over all connections; half of it for one of them.
     pub buffer_bytes: usize,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
-    /// Where the public API is served as JSON over HTTP; nowhere if it is left out. Port 0 takes any free one.
+    /// Where the public API is served as JSON over HTTP; not served if unset. Port 0 takes any free one.
     pub address: Option<SocketAddr>,
-    /// Names and addresses by which clients reach it, besides those of this machine and `address` itself: the `Host` of a
-    /// request must be one of them. A page that was led here by a name of its own (DNS rebinding) sends another one.
+    /// Accepted `Host` names, besides `localhost` and any IP address; `*` is any. A page that points its own name here
+    /// (DNS rebinding) sends another one.
     pub allowed_hosts: Vec<String>,
-    /// Web pages that may call it: `https://console.example.com`. `*` is any.
+    /// Origins of web pages that may call it: `https://console.example.com`. `*` is any.
     pub allowed_origins: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct HttpConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     pub engine: EngineKind,
-    /// The server itself makes and updates the schema on Cassandra when it starts. Off: `everrow schema` does, by hand.
+    /// Creates and updates the schema on Cassandra at start-up. Off: `everrow schema` does, by hand.
     pub apply_schema: bool,
     pub embedded: EmbeddedConfig,
     pub cassandra: CqlConfig,
@@ -75,30 +75,30 @@ impl Default for StoreConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineKind {
-    /// In a directory of this machine.
+    /// In a local directory.
     #[default]
     Embedded,
     /// On Cassandra or ScyllaDB.
     Cassandra,
-    /// Nowhere: everything is gone when the process ends. For trying things out.
+    /// In memory: all data is lost when the process ends. For trying things out.
     Memory,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddedConfig {
-    /// Made if it is missing. One process at a time.
+    /// Created if missing. One process at a time.
     pub data: PathBuf,
-    /// Acknowledge only what is on the disk. Off, the loss of power loses what was acknowledged last.
+    /// Acknowledge writes only after fsync. Off, a power loss loses the last acknowledged writes.
     pub fsync: bool,
-    /// Blocks of tables kept in memory, in bytes; taken as they are read.
+    /// Size of the block cache in bytes; allocated as blocks are read.
     pub cache_bytes: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricsConfig {
-    /// Where Prometheus reads `/metrics`; nowhere if it is left out. Port 0 takes any free one.
+    /// Where Prometheus reads `/metrics`; not served if unset. Port 0 takes any free one.
     pub address: Option<SocketAddr>,
 }
 
@@ -138,7 +138,7 @@ impl Default for LogConfig {
     }
 }
 
-/// Told to the operator, who must be able to mend it with nothing else at hand.
+/// Error for the operator, whose text must suffice to fix it.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error("cannot read the configuration file {}: {error}", file.display())]
@@ -151,7 +151,7 @@ pub enum ConfigError {
     OutOfRange { key: &'static str, value: String, allowed: &'static str },
 }
 
-/// Variables of the environment that begin so are ours.
+/// Prefix of our environment variables.
 const VARIABLE_PREFIX: &str = "EVERROW__";
 /// A few messages of the largest size, in either direction, on one connection.
 const BUFFER_BYTES_MIN: usize = 32 << 20;
@@ -164,7 +164,7 @@ impl Config {
         let text =
             std::fs::read_to_string(file).map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
         let wrong = |error: toml::de::Error| ConfigError::WrongFile { file: file.to_owned(), error: error.to_string() };
-        // The typed reading of the bare file comes first: its errors point to a line.
+        // The bare file is deserialized first: its errors point to a line.
         toml::from_str::<Self>(&text).map_err(wrong)?;
         let mut table: Table = toml::from_str(&text).map_err(wrong)?;
         apply_environment(&mut table, environment)?;
@@ -173,7 +173,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What the types alone cannot say.
+    /// Checks what the types cannot express.
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |key, value: &dyn ToString, allowed| {
             Err(ConfigError::OutOfRange { key, value: value.to_string(), allowed })
@@ -201,7 +201,7 @@ impl Config {
     }
 }
 
-/// One variable at a time, so that the wrong one can be named.
+/// Applies one variable at a time, so that an error names the wrong one.
 fn apply_environment(
     table: &mut Table,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -211,7 +211,7 @@ fn apply_environment(
     for (variable, text) in variables {
         let keys = variable[VARIABLE_PREFIX.len()..].to_ascii_lowercase();
         let path: Vec<&str> = keys.split("__").collect();
-        // A bare word is a string; whatever reads as TOML is that. A number may be meant as text (a password).
+        // TOML if it parses, otherwise a string: a bare word. A number may be meant as text (a password).
         let as_toml =
             toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut read| read.remove("value"));
         let candidates = as_toml.into_iter().chain([Value::String(text)]);

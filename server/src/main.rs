@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// A transition is many small, short-lived allocations on whichever thread is free: this one is made for that.
+/// A transition makes many small, short-lived allocations on any thread, which this allocator is made for.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

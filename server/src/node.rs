@@ -1,5 +1,5 @@
-//! The composition root: opens the store, builds the services, serves them, and takes it all down again. The only file
-//! that knows all services.
+//! The composition root: opens the store, builds the services, serves them, and shuts everything down. The only file
+//! that depends on all services.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub(crate) mod descriptors;
 pub(crate) mod engine;
 mod serving;
 
-/// Calls under way may take this long to end once the node stops. Those that wait for something (polls, queries, updates,
-/// new events) are answered at once, so that what is left is about to end, or waits for its client.
+/// Drain timeout at shutdown. Waiting calls (polls, queries, updates, new events) are released at once, so the
+/// remaining calls are about to end, or wait for their client.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// A node that runs.
+/// A running node.
 pub struct Node {
     address: SocketAddr,
     http_address: Option<SocketAddr>,
@@ -45,7 +45,7 @@ pub struct Node {
     services: Services,
     stop: watch::Sender<bool>,
     serving: JoinSet<()>,
-    /// What goes on until the node stops: its heartbeat, and its metrics.
+    /// Tasks that run until the node stops: store health, metrics, heartbeat.
     background: JoinSet<()>,
 }
 
@@ -56,7 +56,7 @@ struct Services {
     visibility: Arc<visibility::service::Service>,
 }
 
-/// Why a node does not start; the operator reads it.
+/// Start-up error, for the operator.
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -77,7 +77,7 @@ impl Node {
     /// Starts all services of this node, and returns once they answer.
     pub async fn start(config: Config, env: Env) -> Result<Self, StartError> {
         config.check()?;
-        // Bound first: a port in use is found out before the store is touched.
+        // Bound first, so that a port in use is found before the store is touched.
         let (incoming, address) = serving::bind(config.frontend.listen)?;
         let http = config.http.address.map(serving::bind).transpose()?;
         let metrics = match config.metrics.address {
@@ -162,13 +162,13 @@ impl Node {
         self.metrics_address
     }
 
-    /// What was sent to the store since the start.
+    /// Counts of what was sent to the store since the start.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Waits until serving ends by itself, which it should not, and tells why.
+    /// Waits until serving ends unexpectedly, and returns the reason.
     pub async fn failed(&mut self) -> String {
         match self.serving.join_next().await {
             Some(Err(error)) => format!("serving broke off: {error}"),
@@ -176,7 +176,7 @@ impl Node {
         }
     }
 
-    /// Stops: tells load balancers, ends polls, takes nothing new, lets calls under way end, then writes what waits.
+    /// Shuts down: reports `NotServing` to load balancers, releases polls, stops accepting, drains calls, then flushes.
     pub async fn shutdown(mut self) {
         for service in serving::HEALTH_NAMES {
             self.health.set_service_status(service, ServingStatus::NotServing).await;
@@ -185,10 +185,10 @@ impl Node {
         self.stop.send_replace(true);
         let drained = tokio::time::timeout(DRAIN_TIMEOUT, async { while self.serving.join_next().await.is_some() {} });
         if drained.await.is_err() {
-            info!("connections with calls under way are closed");
+            info!("drain timed out; closing connections with calls under way");
             self.serving.shutdown().await;
         }
-        // History first: its last tasks still find a matching service to take them.
+        // History first: its last tasks still need the matching service.
         self.services.history.shutdown().await;
         self.services.matching.shutdown().await;
         self.services.visibility.shutdown().await;

@@ -1,4 +1,4 @@
-//! A service here or elsewhere. Services call one another only through these handles.
+//! Handles to services, all local so far. Services call one another only through these.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -6,8 +6,8 @@ use cluster::errors::ServiceError;
 
 use crate::{history, matching, visibility};
 
-/// Handles to the services of the cluster. History calls matching and matching calls history, so the handles come
-/// first and are filled in as the node builds its services. They are emptied when it stops: the two hold each other.
+/// Handles to the services of the cluster. History and matching call each other, so the handles come first and are
+/// filled in as the node builds its services. They are cleared at shutdown: the two hold each other.
 #[derive(Clone, Default)]
 pub struct Peers {
     history: Handle<history::service::Service>,
@@ -15,9 +15,9 @@ pub struct Peers {
     visibility: Handle<visibility::service::Service>,
 }
 
-/// The service, for those who only meet it here.
+/// The service, for callers that only use it from here.
 pub type HistoryService = history::service::Service;
-/// What lists are asked, and what they answer.
+/// Requests and pages of visibility.
 pub use crate::visibility::list::{Among, ListPage, ListRequest};
 
 struct Handle<S>(Arc<RwLock<Option<Arc<S>>>>);
@@ -33,7 +33,7 @@ impl Peers {
         self.matching.get("matching")
     }
 
-    /// The visibility service of this node: what it reads and writes is in the store, which all share.
+    /// The visibility service of this node: its data is in the store, which all nodes share.
     pub fn visibility(&self) -> Result<Arc<visibility::service::Service>, ServiceError> {
         self.visibility.get("visibility")
     }
@@ -53,7 +53,7 @@ impl Peers {
         assert!(previous.is_none(), "a node has one visibility service");
     }
 
-    /// Lets go of the services, which have stopped.
+    /// Drops the stopped services.
     pub fn clear(&self) {
         self.history.replace(None);
         self.matching.replace(None);

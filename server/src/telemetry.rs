@@ -1,4 +1,4 @@
-//! The log: what is told, in which form, to standard error.
+//! The log: level and format, written to standard error.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;

@@ -1,5 +1,5 @@
-//! Activities: the record of one that is pending, its deadlines, and how events change it. What a workflow commands is in
-//! activity_command.rs, what happens to one at a worker in activity_attempt.rs.
+//! Activities: the record of a pending one, its deadlines, and how events change it. Commands are in
+//! activity_command.rs, attempts at a worker in activity_attempt.rs.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::time::{Timestamp, limit};
 pub struct Activity {
     pub scheduled_event_id: EventId,
     pub scheduled_at: Timestamp,
-    /// Node of history that holds the scheduled event, so that its input is found without reading all of history.
+    /// History node that holds the scheduled event, so that the input is found without reading all of history.
     pub scheduled_batch_id: EventId,
     pub version: i64,
     pub activity_id: String,
@@ -38,7 +38,7 @@ pub struct Activity {
     pub retry_policy: Option<RetryPolicy>,
     pub cancel_requested_event_id: Option<EventId>,
     pub priority: Option<Priority>,
-    /// What leaves no event until the activity ends.
+    /// Progress that leaves no event until the activity ends.
     pub unrecorded: ActivityProgress,
 }
 
@@ -52,22 +52,22 @@ pub struct ActivityProgress {
     pub last_worker_identity: String,
     pub heartbeat_details: Option<Payloads>,
     pub last_heartbeat_at: Option<Timestamp>,
-    /// The earliest timer task that is known to be waiting: no second one is made for a later moment.
+    /// Due time of the earliest pending timer task: no second one is created for a later time.
     pub timer_armed_for: Option<Timestamp>,
     pub last_attempt_ended_at: Option<Timestamp>,
-    /// No worker gets it meanwhile, and none of its deadlines counts.
+    /// While set, no worker gets the activity, and its deadlines do not apply.
     pub pause: Option<ActivityPause>,
-    /// Grows when an operator changes something: what was dispatched before is void.
+    /// Incremented when an operator changes something: earlier dispatches are void.
     pub stamp: i32,
-    /// The worker that has it is to hear that it was reset.
+    /// The next heartbeat must report a reset to the worker.
     pub is_reset: bool,
     /// The next attempt begins without the heartbeat details of the ones before.
     pub resets_heartbeats: bool,
-    /// What it was scheduled with, if an operator gave it other options.
+    /// The options that it was scheduled with, if an operator changed them.
     pub original_options: Option<Box<ActivityOptions>>,
 }
 
-/// Who paused an activity, and why.
+/// Time, author and reason of an activity's pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivityPause {
     pub at: Timestamp,
@@ -78,14 +78,14 @@ pub struct ActivityPause {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActivityAttempt {
-    /// Set once the started event is recorded: at the end of the activity, or at once if it is never retried.
+    /// Set once the started event is recorded: at the end of the activity, or at once if it has no retry policy.
     pub event_id: Option<EventId>,
     pub at: Timestamp,
     pub request_id: String,
     pub identity: String,
 }
 
-/// A moment at which an activity times out, and how.
+/// A timeout of an activity and its due time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Deadline {
     pub at: Timestamp,
@@ -93,8 +93,8 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Which of two at the same moment is told. A worker that gets an activity as it is scheduled has it a moment later,
-    /// though both are told with one time: so what counts from the scheduling comes before what counts from the start.
+    /// Order of deadlines at the same time. An eager activity has one time for its schedule and its start, although the
+    /// start comes later: deadlines counted from the schedule precede those counted from the start.
     fn rank(self) -> (bool, i32) {
         let counts_from_start = matches!(self.timeout, TimeoutType::StartToClose | TimeoutType::Heartbeat);
         (counts_from_start, i32::from(self.timeout))
@@ -127,7 +127,7 @@ impl Activity {
         self.unrecorded.pause.is_some()
     }
 
-    /// The next moment at which it times out, as it stands now.
+    /// The earliest deadline in the current state.
     pub(crate) fn next_deadline(&self) -> Option<Deadline> {
         let progress = &self.unrecorded;
         if progress.pause.is_some() {
@@ -151,12 +151,12 @@ impl Activity {
         deadlines.into_iter().flatten().min_by_key(|deadline| (deadline.at, deadline.rank()))
     }
 
-    /// Until when it may be retried.
+    /// Deadline for retries.
     pub(crate) fn expires_at(&self) -> Option<Timestamp> {
         self.schedule_to_close_timeout.map(|timeout| self.scheduled_at + timeout)
     }
 
-    /// As they are now.
+    /// Current options.
     #[must_use]
     pub fn options(&self) -> ActivityOptions {
         ActivityOptions {
@@ -170,7 +170,7 @@ impl Activity {
         }
     }
 
-    /// As the scheduled event has them.
+    /// Options in the scheduled event.
     pub(crate) fn original_options(&self) -> ActivityOptions {
         self.unrecorded.original_options.as_deref().cloned().unwrap_or_else(|| self.options())
     }
@@ -206,7 +206,7 @@ impl Activity {
     }
 }
 
-/// A pending activity: one whose end is neither recorded nor waiting to be.
+/// A pending activity: its end is neither recorded nor buffered.
 pub(crate) fn find<'a>(draft: &'a Draft, scheduled_event_id: EventId) -> Option<&'a Activity> {
     let activity = draft.state.activities.get(scheduled_event_id.0)?;
     (!has_waiting_end(draft, scheduled_event_id)).then_some(activity)
@@ -222,7 +222,7 @@ fn has_waiting_end(draft: &Draft, scheduled_event_id: EventId) -> bool {
 }
 
 impl ExecutionState {
-    /// Activities that are not over, not even by an event that waits for the workflow task in flight.
+    /// Pending activities: their end is neither recorded nor buffered.
     pub fn pending_activities(&self) -> impl Iterator<Item = &Activity> {
         let waiting = || self.unrecorded.buffered_events.iter().map(|(_, event)| event);
         let activities = self.activities.iter().map(|(_, activity)| activity);
@@ -248,7 +248,7 @@ fn ended_activity(event: &HistoryEvent) -> Option<EventId> {
     Some(EventId(scheduled_event_id))
 }
 
-/// Tells an event that ends an activity where that was started: only now, when the event is recorded, is it known.
+/// Fills in the started event id of an event that ends an activity; it is known only when the event is recorded.
 pub(crate) fn wire_started_event(state: &ExecutionState, event: &mut HistoryEvent) {
     let Some(ended) = ended_activity(event) else { return };
     let started = state.activities.get(ended.0).and_then(|activity| activity.unrecorded.started.as_ref());
@@ -265,7 +265,7 @@ pub(crate) fn wire_started_event(state: &ExecutionState, event: &mut HistoryEven
     }
 }
 
-/// Sends the current attempt to matching; it waits while the run is paused.
+/// Dispatches the current attempt to matching, unless the run is paused.
 pub(crate) fn dispatch(draft: &mut Draft, scheduled_event_id: EventId) {
     if pause::is_paused(draft) {
         return;
@@ -281,7 +281,7 @@ pub(crate) fn dispatch(draft: &mut Draft, scheduled_event_id: EventId) {
     draft.transfer(task);
 }
 
-/// Sees to it that a timer task waits for the next deadline, or for an earlier moment.
+/// Ensures that a timer task is pending for the next deadline or earlier.
 pub(crate) fn arm_timer(draft: &mut Draft, scheduled_event_id: EventId) {
     let Some(activity) = draft.state.activities.get(scheduled_event_id.0) else { return };
     let Some(deadline) = activity.next_deadline() else { return };

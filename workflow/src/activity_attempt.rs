@@ -51,7 +51,7 @@ pub(crate) fn start(draft: &mut Draft, input: StartActivity) -> Result<Outcome, 
     Ok(Outcome::Changed(reply))
 }
 
-/// Gives activities to the worker that has just scheduled them, unless they are over already.
+/// Starts activities on the worker that has just scheduled them, unless they are over already.
 pub(crate) fn start_eagerly(draft: &mut Draft, completion: &Completion, request_id: Uuid) -> Vec<ActivityStarted> {
     if !draft.state.is_running() {
         return Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn start_eagerly(draft: &mut Draft, completion: &Completion, request_
     for (scheduled_event_id, n) in completion.eager_activities.iter().zip(0..) {
         let Some(activity) = find(draft, *scheduled_event_id) else { continue };
         started.push(described(draft, activity, draft.now()));
-        // Each its own: a request starts one activity.
+        // Each gets its own: a request id starts one activity.
         let request_id = Uuid::from_u128(request_id.as_u128().wrapping_add(n)).to_string();
         begin_attempt(draft, *scheduled_event_id, request_id, completion.identity.clone());
         arm_timer(draft, *scheduled_event_id);
@@ -68,7 +68,7 @@ pub(crate) fn start_eagerly(draft: &mut Draft, completion: &Completion, request_
     started
 }
 
-/// A sign of life. The details are what the next attempt will begin from.
+/// A heartbeat. The next attempt begins from its details.
 pub(crate) fn heartbeat(draft: &mut Draft, input: Heartbeat) -> Result<Outcome, Rejection> {
     let activity = find_started(draft, &input.activity)?;
     let flags = HeartbeatFlags {
@@ -83,7 +83,7 @@ pub(crate) fn heartbeat(draft: &mut Draft, input: Heartbeat) -> Result<Outcome, 
 
 pub(crate) fn complete(draft: &mut Draft, input: CompleteActivity) -> Result<Outcome, Rejection> {
     let activity = match &input.activity {
-        // By its id an activity can be completed that no worker ever had.
+        // A by-id call can complete an activity that no worker has started.
         ActivityRef::Id(id) => find_named(draft, id)?,
         ActivityRef::Task(_) => find_started(draft, &input.activity)?,
     };
@@ -120,7 +120,7 @@ pub(crate) fn fail(draft: &mut Draft, input: FailActivity) -> Result<Outcome, Re
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// The worker heard that it should stop, and did.
+/// The worker acknowledges a cancel request.
 pub(crate) fn cancel(draft: &mut Draft, input: CancelActivity) -> Result<Outcome, Rejection> {
     let activity = find_started(draft, &input.activity)?;
     let scheduled_event_id = activity.scheduled_event_id;
@@ -138,7 +138,7 @@ pub(crate) fn cancel(draft: &mut Draft, input: CancelActivity) -> Result<Outcome
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// The timer of an activity came: one of its deadlines has passed, or has moved since.
+/// An activity's timer is due: one of its deadlines has passed, or has moved since.
 pub(crate) fn time_out(draft: &mut Draft, scheduled_event_id: EventId, version: i64) -> Outcome {
     let Some(activity) = find(draft, scheduled_event_id).filter(|activity| activity.version == version) else {
         return Outcome::Unchanged(Reply::Done);
@@ -153,14 +153,14 @@ pub(crate) fn time_out(draft: &mut Draft, scheduled_event_id: EventId, version: 
     }
     if find(draft, scheduled_event_id).is_some() {
         let activity = draft.state.activities.get_mut(scheduled_event_id.0).expect("it was just found");
-        // The timer that came is used up, and so is every other that should have come by now.
+        // This timer is used up, and so is every other one that was due by now.
         activity.unrecorded.timer_armed_for = activity.unrecorded.timer_armed_for.filter(|armed_for| *armed_for > now);
         arm_timer(draft, scheduled_event_id);
     }
     Outcome::Changed(Reply::Done)
 }
 
-/// The backoff before an attempt is over.
+/// The backoff before an attempt is over: dispatches it.
 pub(crate) fn attempt_again(
     draft: &mut Draft,
     scheduled_event_id: EventId,
@@ -186,7 +186,7 @@ fn find_named<'a>(draft: &'a Draft, activity_id: &str) -> Result<&'a Activity, R
     find_by_id(draft, activity_id).ok_or_else(|| Rejection::ActivityIdNotFound(activity_id.to_owned()))
 }
 
-/// The activity that a worker speaks of, if it is still at that attempt.
+/// The started activity that a worker refers to, if it is still at that attempt.
 fn find_started<'a>(draft: &'a Draft, activity: &ActivityRef) -> Result<&'a Activity, Rejection> {
     let (found, attempt) = match activity {
         ActivityRef::Id(id) => (Some(find_named(draft, id)?), None),
@@ -209,7 +209,7 @@ fn begin_attempt(draft: &mut Draft, scheduled_event_id: EventId, request_id: Str
     }
 }
 
-/// Records the start of the last attempt, unless it is recorded, or waits to be.
+/// Records the start of the last attempt, unless it is recorded.
 fn record_started(draft: &mut Draft, scheduled_event_id: EventId) {
     let activity = draft.state.activities.get(scheduled_event_id.0).expect("a started activity is pending");
     let Some(started) = activity.unrecorded.started.as_ref().filter(|started| started.event_id.is_none()) else {
@@ -227,7 +227,7 @@ fn record_started(draft: &mut Draft, scheduled_event_id: EventId) {
     draft.record(Entry { at, ..what.into() });
 }
 
-/// Records the end of an activity, and before it its start; the workflow is to hear of it.
+/// Records the end of an activity, after its start, and schedules a workflow task.
 fn end(draft: &mut Draft, scheduled_event_id: EventId, what: Attributes) {
     let activity = draft.state.activities.get(scheduled_event_id.0).expect("only a pending activity ends");
     // Without a policy there are no retries, and the start was recorded when it happened.
@@ -250,7 +250,7 @@ fn keep_progress(draft: &mut Draft, scheduled_event_id: EventId, details: Option
     }
 }
 
-/// Puts off the next attempt, or says why there is none.
+/// Schedules the next attempt, or returns why there is none.
 fn retry(draft: &mut Draft, scheduled_event_id: EventId, failure: Option<&Failure>) -> Result<(), RetryState> {
     let activity = draft.state.activities.get(scheduled_event_id.0).expect("only a pending activity is retried");
     let interval = retry_interval(activity, failure, draft.now())?;
@@ -266,7 +266,7 @@ fn retry(draft: &mut Draft, scheduled_event_id: EventId, failure: Option<&Failur
     progress.last_attempt_ended_at = Some(now);
     assert!(progress.attempt > 1, "the first attempt is no retry");
     assert!(progress.started.is_none(), "the next attempt waits for a worker");
-    // While it is paused the next attempt has no time; it gets one when that ends.
+    // While paused, the next attempt has no time; it gets one when unpaused.
     let Some(interval) = interval else { return Ok(()) };
     let scheduled_at = now + interval;
     progress.attempt_scheduled_at = scheduled_at;
@@ -282,7 +282,7 @@ fn retry(draft: &mut Draft, scheduled_event_id: EventId, failure: Option<&Failur
     Ok(())
 }
 
-/// `None`: it is paused, so it is tried again whenever that ends.
+/// `None`: it is paused, and retried when unpaused.
 fn retry_interval(
     activity: &Activity,
     failure: Option<&Failure>,
@@ -309,7 +309,7 @@ fn retry_interval(
         now,
         expires_at: activity.expires_at(),
         requested_delay,
-        // What the application asks for is not bounded by the policy.
+        // A delay that the application requests is not bounded by the policy.
         interval_max: requested_delay.or_else(|| retry::interval_max(policy)),
     })?;
     Ok(Some(interval))
@@ -364,7 +364,7 @@ pub(crate) fn server_failure(message: String) -> Failure {
     }
 }
 
-/// A failure that is too large to be kept is replaced by its message, cut.
+/// Replaces a failure that is too large to keep by its truncated message.
 fn cut(failure: &Failure, size_max: usize) -> Failure {
     if failure.encoded_len() <= size_max {
         return failure.clone();
@@ -388,7 +388,7 @@ fn started_reply(draft: &Draft, activity: &Activity, started_at: Timestamp) -> R
 
 fn described(draft: &Draft, activity: &Activity, started_at: Timestamp) -> ActivityStarted {
     let state = &draft.state;
-    // A worker is told the timeouts that the workflow chose, whatever an operator has made of them.
+    // Workers get the timeouts that the workflow chose, not those that an operator changed.
     let original = activity.original_options();
     ActivityStarted {
         scheduled_event_id: activity.scheduled_event_id,

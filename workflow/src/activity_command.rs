@@ -1,4 +1,4 @@
-//! What a workflow commands of its activities: to schedule one, to cancel one.
+//! Activity commands: schedule, request cancel.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(crate) fn schedule(
     draft.record(Entry { annotation, ..what.into() });
     let scheduled_event_id = draft.state.last_event_id();
     if is_eager {
-        // Started after all commands: one of them may cancel it, or close the run.
+        // Started after all commands: a later one may cancel it, or close the run.
         completion.eager_activities.push(scheduled_event_id);
     } else {
         dispatch(draft, scheduled_event_id);
@@ -72,7 +72,7 @@ pub(crate) fn schedule(
     Ok(())
 }
 
-/// Checks a command's attributes and fills in what they leave out.
+/// Validates a command's attributes and fills in defaults.
 fn normalize(
     draft: &Draft,
     mut command: ScheduleActivityTaskCommandAttributes,
@@ -116,7 +116,7 @@ pub(crate) fn missing_timeout(activity_id: &str, activity_type: &str) -> String 
     )
 }
 
-/// Zero is "not given", and later "no limit".
+/// Zero is "not given", and after `normalize` "no limit".
 pub(crate) struct Timeouts {
     pub schedule_to_close: Duration,
     pub schedule_to_start: Duration,
@@ -137,7 +137,7 @@ impl Timeouts {
         })
     }
 
-    /// Fills in each from the others and from the run's; `None` if too few are given.
+    /// Fills in each timeout from the others and from the run's; `None` if too few are given.
     pub(crate) fn normalize(mut self, run_timeout: Option<Duration>) -> Option<Self> {
         let or = |timeout: Duration, other: Duration| nonzero(timeout).unwrap_or(other);
         let whole_run = run_timeout.unwrap_or(Duration::ZERO);
@@ -162,7 +162,7 @@ impl Timeouts {
     }
 }
 
-/// Decides on a `RequestCancelActivityTask` command. Says whether the activity is over with that: no worker had it.
+/// Decides on a `RequestCancelActivityTask` command. An activity that no worker has started is canceled at once.
 pub(crate) fn request_cancel(
     draft: &mut Draft,
     completion: &mut Completion,
@@ -174,7 +174,7 @@ pub(crate) fn request_cancel(
     if scheduled_event_id.0 <= 0 {
         return Err(BadCommand::new(cause, "ScheduledEventId is not set on RequestCancelActivityTaskCommand."));
     }
-    // One whose end waits to be recorded is still known: the workflow could not know better than to cancel it.
+    // An activity whose end is buffered still counts: the workflow has not seen that end.
     let known = draft.state.activities.get(scheduled_event_id.0);
     if known.is_none_or(|activity| activity.cancel_requested_event_id.is_some()) {
         let reason = format!(
@@ -202,11 +202,11 @@ pub(crate) fn request_cancel(
     Ok(CancelRequest::Over)
 }
 
-/// What came of a request to cancel an activity.
+/// Result of a request to cancel an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CancelRequest {
-    /// Its worker will hear of it.
+    /// Its worker is notified by heartbeat, or its end is buffered.
     Told,
-    /// No worker had it: it is canceled, and the workflow must hear that.
+    /// No worker had it: it is canceled, and the workflow needs another task.
     Over,
 }

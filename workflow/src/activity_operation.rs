@@ -1,6 +1,6 @@
-//! What an operator does to pending activities: pause, unpause, reset, give them other options. None of it leaves an event.
+//! Operator actions on pending activities: pause, unpause, reset, update of options. None leaves an event.
 //!
-//! What was dispatched or timed before such a change is void: the activity's stamp tells it from what comes after.
+//! The activity's stamp voids what was dispatched, or scheduled for a retry, before such a change.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::tasks::TimerTask;
 use crate::time::Timestamp;
 use crate::transition::{Outcome, Rejection, Reply};
 
-/// No worker gets it until it is unpaused; one that has it hears of it with its next heartbeat.
+/// No worker gets a paused activity; a worker that has one is notified by its next heartbeat.
 pub(crate) fn pause(draft: &mut Draft, input: PauseActivity) -> Result<Outcome, Rejection> {
     let pause =
         ActivityPause { at: draft.now(), identity: input.identity, reason: input.reason, request_id: input.request_id };
@@ -29,7 +29,7 @@ pub(crate) fn pause(draft: &mut Draft, input: PauseActivity) -> Result<Outcome, 
             Some(_) => return Err(Rejection::FailedPrecondition("activity is already paused".to_owned())),
             None => {}
         }
-        // What is on its way to a worker is void. A worker that has it may finish.
+        // Voids a dispatch in flight. A worker that has the activity may finish.
         if waits_for_worker(activity) {
             activity.unrecorded.stamp += 1;
         }
@@ -63,7 +63,7 @@ pub(crate) fn unpause(draft: &mut Draft, input: &UnpauseActivity) -> Result<Outc
     Ok(if is_changed { Outcome::Changed(Reply::Done) } else { Outcome::Unchanged(Reply::Done) })
 }
 
-/// Begins anew with the first attempt.
+/// Restarts activities from the first attempt.
 pub(crate) fn reset(draft: &mut Draft, input: &ResetActivity) -> Result<Outcome, Rejection> {
     for id in targets(draft, &input.target)? {
         let activity = pending(draft, id);
@@ -117,7 +117,7 @@ fn pending<'a>(draft: &'a mut Draft, id: EventId) -> &'a mut Activity {
     draft.state.activities.get_mut(id.0).expect("a target is pending")
 }
 
-/// The pending activities that are meant; at least one.
+/// The targeted pending activities; at least one.
 fn targets(draft: &Draft, target: &ActivityTarget) -> Result<Vec<EventId>, Rejection> {
     let all = || draft.state.activities.iter().filter_map(|(id, _)| find(draft, EventId(id)));
     let found: Vec<EventId> = match target {
@@ -133,7 +133,7 @@ fn targets(draft: &Draft, target: &ActivityTarget) -> Result<Vec<EventId>, Rejec
     if found.is_empty() { Err(Rejection::NoSuchActivity) } else { Ok(found) }
 }
 
-/// Neither a worker has it, nor is it to be canceled.
+/// Not started by a worker, and without a cancel request.
 fn waits_for_worker(activity: &Activity) -> bool {
     activity.unrecorded.started.is_none() && activity.cancel_requested_event_id.is_none()
 }
@@ -148,7 +148,7 @@ fn forget_heartbeats(activity: &mut Activity) {
     activity.unrecorded.last_heartbeat_at = None;
 }
 
-/// Puts the attempt that waits on another moment.
+/// Reschedules the waiting attempt.
 fn schedule_again(draft: &mut Draft, scheduled_event_id: EventId, at: Timestamp) {
     let activity = pending(draft, scheduled_event_id);
     assert!(activity.unrecorded.started.is_none(), "only an attempt that waits is put on another moment");
@@ -165,7 +165,7 @@ fn schedule_again(draft: &mut Draft, scheduled_event_id: EventId, at: Timestamp)
     arm_timer(draft, scheduled_event_id);
 }
 
-/// Of the attempt that waits, under options that may be new: counted from the end of the one before.
+/// Time of the waiting attempt, under options that may be new: counted from the end of the previous attempt.
 fn next_attempt_at(activity: &Activity) -> Timestamp {
     let progress = &activity.unrecorded;
     let (Some(policy), Some(ended_at)) = (&activity.retry_policy, progress.last_attempt_ended_at) else {
@@ -178,7 +178,7 @@ fn next_attempt_at(activity: &Activity) -> Timestamp {
 }
 
 impl Jitter {
-    /// Somewhere in the span from now on: each activity at its own moment.
+    /// A pseudo-random time within the span from now, different for each activity.
     fn moment(self, now: Timestamp, id: EventId) -> Timestamp {
         let Ok(span @ 1..) = u64::try_from(self.span.as_nanos()) else { return now };
         let mut hasher = DefaultHasher::new();

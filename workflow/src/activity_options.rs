@@ -1,4 +1,4 @@
-//! Options of activities: what an operator may change, field by field.
+//! Activity options that an operator may change, field by field.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::time::{nonzero, parse_span, to_proto};
 use crate::transition::Rejection;
 use crate::workflow_task::normal_queue;
 
-/// Where an activity runs, and what bounds it. An operator may change them.
+/// Task queue, limits and priority of an activity. An operator may change them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActivityOptions {
     pub task_queue: String,
@@ -26,10 +26,10 @@ pub struct ActivityOptions {
     pub priority: Option<Priority>,
 }
 
-/// Takes one field over from what was given.
+/// Copies one field from the second message to the first.
 type Copy<M> = fn(&mut M, &M);
 
-/// The activity's options with those fields replaced that the caller names.
+/// The activity's options with the named fields replaced.
 pub(crate) fn merged(
     draft: &Draft,
     activity: &Activity,
@@ -124,7 +124,7 @@ fn merged_priority(
     Ok(priority)
 }
 
-/// Which errors are not retried stays as it was: only the workflow knows its errors.
+/// Non-retryable error types stay unchanged: only workflow code defines its errors.
 fn merged_policy(
     present: Option<RetryPolicy>,
     from: Option<&RetryPolicy>,
@@ -149,7 +149,7 @@ fn not_provided(what: &str) -> Rejection {
     Rejection::InvalidArgument(format!("{what} is not provided"))
 }
 
-/// As the public API shows them.
+/// Converts options to the public API.
 pub(crate) fn shown(options: &ActivityOptions) -> ProtoOptions {
     let span = |timeout: Option<Duration>| Some(to_proto(timeout.unwrap_or(Duration::ZERO)));
     ProtoOptions {

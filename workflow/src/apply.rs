@@ -1,6 +1,6 @@
 //! apply: how an event changes a state. Live transitions, replay and reset share it.
 //!
-//! It trusts: whoever decided on the event, or replay, has checked that it fits.
+//! Events are not checked here: the code that decided on them, or replay, has done that.
 
 use prost::Message;
 use prost::encoding::int64;
@@ -72,14 +72,14 @@ pub(crate) fn apply(state: &mut ExecutionState, event: &HistoryEvent, batch_id: 
     }
 }
 
-/// What every event changes.
+/// Applies the counters that every event changes.
 pub(crate) fn count(state: &mut ExecutionState, event: &HistoryEvent) {
     state.next_event_id = EventId(event.event_id).next();
     state.history_size += recorded_size(event);
     branch::extend(&mut state.version_history, EventId(event.event_id), event.version);
 }
 
-/// Without the task id, which is not known when the event is decided on.
+/// Encoded size without the task id, which is not known when the event is decided on.
 fn recorded_size(event: &HistoryEvent) -> i64 {
     const TASK_ID_TAG: u32 = 5;
     let task_id = if event.task_id == 0 { 0 } else { int64::encoded_len(TASK_ID_TAG, &event.task_id) };

@@ -1,5 +1,5 @@
-//! Child workflows: the record of one that is not over, what becomes of it, and how events change it. What a workflow
-//! commands is in child_command.rs.
+//! Child workflows: the record of a pending child, its outcome, and how events change it. Commands are in
+//! child_command.rs.
 
 use proto::temporal::api::common::v1::{Header, Priority, WorkflowExecution, WorkflowType};
 use proto::temporal::api::enums::v1::{ParentClosePolicy, StartChildWorkflowExecutionFailedCause};
@@ -21,7 +21,7 @@ use crate::workflow_task;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Child {
     pub initiated_event_id: EventId,
-    /// Node of history that holds the initiated event, where the input is.
+    /// History node that holds the initiated event, which has the input.
     pub initiated_batch_id: EventId,
     pub version: i64,
     pub namespace: String,
@@ -29,7 +29,7 @@ pub struct Child {
     pub workflow_id: String,
     pub workflow_type: String,
     pub parent_close_policy: ParentClosePolicy,
-    /// Of the start: a repeated one finds its own run.
+    /// Request id of the start: a repeated start finds its own run.
     pub create_request_id: String,
     /// Set once its start is recorded.
     pub started: Option<ChildStart>,
@@ -43,12 +43,12 @@ pub struct ChildStart {
     pub run_id: RunId,
 }
 
-/// The child runs.
+/// The child was started.
 #[derive(Debug, Clone)]
 pub struct ChildStarted {
     pub initiated_event_id: EventId,
     pub run_id: RunId,
-    /// As the initiated event has it.
+    /// Copied from the initiated event.
     pub header: Option<Header>,
 }
 
@@ -57,11 +57,11 @@ pub struct ChildStarted {
 pub struct ChildStartFailed {
     pub initiated_event_id: EventId,
     pub cause: StartChildWorkflowExecutionFailedCause,
-    /// As the initiated event has it.
+    /// Copied from the initiated event.
     pub control: String,
 }
 
-/// The child is over; no run of its follows.
+/// The child closed, and no further run of it follows.
 #[derive(Debug, Clone)]
 pub struct ChildClosed {
     pub initiated_event_id: EventId,
@@ -71,25 +71,24 @@ pub struct ChildClosed {
     pub first_run_id: RunId,
     /// The event that closed it.
     pub end: Attributes,
-    /// As the initiated event has it; needed if the start was not recorded yet.
+    /// Copied from the initiated event; needed if the start was not recorded yet.
     pub header: Option<Header>,
 }
 
-/// Names what a run asks of another one: the same however often it is asked, also by a run that this one was reset to,
-/// and no other request has it.
+/// Request id of a run's request to another workflow: unique, and stable across retries and resets of the run.
 pub(crate) fn request_id(state: &ExecutionState, event: &HistoryEvent) -> String {
     let branch_id = state.branch.holding(EventId(event.event_id));
     format!("{branch_id}:{}:{}", event.event_id, event.version)
 }
 
-/// A pending child: one whose end is neither recorded nor waiting to be.
+/// A pending child: its end is neither recorded nor buffered.
 fn find<'a>(draft: &'a Draft, initiated_event_id: EventId) -> Result<&'a Child, Rejection> {
     let child = draft.state.children.get(initiated_event_id.0).ok_or(Rejection::ChildNotFound)?;
     let has_waiting_end = draft.waiting().any(|event| ended_child(event) == Some(initiated_event_id));
     if has_waiting_end { Err(Rejection::ChildNotFound) } else { Ok(child) }
 }
 
-/// The first run of a child, if its start is recorded or waits to be.
+/// The first run of a child, if its start is recorded or buffered.
 fn first_run<'a>(child: &Child, waiting: impl Iterator<Item = &'a HistoryEvent>) -> Option<RunId> {
     let recorded = child.started.as_ref().map(|started| started.run_id);
     recorded.or_else(|| {
@@ -100,7 +99,7 @@ fn first_run<'a>(child: &Child, waiting: impl Iterator<Item = &'a HistoryEvent>)
 }
 
 impl ExecutionState {
-    /// The children that are not over, each with its first run if it is known to have one.
+    /// Pending children, each with its first run if that is known.
     pub fn pending_children(&self) -> impl Iterator<Item = (&Child, Option<RunId>)> {
         let waiting = || self.unrecorded.buffered_events.iter().map(|(_, event)| event);
         let children = self.children.iter().map(|(_, child)| child);
@@ -122,7 +121,7 @@ fn run_id_of(start: &ChildWorkflowExecutionStartedEventAttributes) -> Option<Run
     Uuid::parse_str(&execution.run_id).ok().map(RunId)
 }
 
-/// The child that an event ends: it is over, or never began.
+/// The child that an event ends: it closed, or failed to start.
 fn ended_child(event: &HistoryEvent) -> Option<EventId> {
     let what = event.attributes.as_ref()?;
     let initiated_event_id = if let Attributes::ChildWorkflowExecutionCompletedEventAttributes(end) = what {
@@ -143,12 +142,12 @@ fn ended_child(event: &HistoryEvent) -> Option<EventId> {
     Some(EventId(initiated_event_id))
 }
 
-/// Whether an event tells what became of a child once it was initiated.
+/// Whether an event reports the start or the end of an initiated child.
 pub(crate) fn is_outcome(event: &HistoryEvent) -> bool {
     started_child(event).is_some() || ended_child(event).is_some()
 }
 
-/// Gives a run that was reset what its base heard of a child that both have.
+/// Reapplies an outcome of a child that a reset run shares with its base.
 pub(crate) fn reapply(draft: &mut Draft, event: HistoryEvent) {
     let started = started_child(&event).map(|start| EventId(start.initiated_event_id));
     let Some(initiated_event_id) = started.or_else(|| ended_child(&event)) else { return };
@@ -160,7 +159,7 @@ pub(crate) fn reapply(draft: &mut Draft, event: HistoryEvent) {
     draft.record(Entry { links: event.links, ..what.into() });
 }
 
-/// Tells an event that ends a child where that was started: only now, when the event is recorded, is it known.
+/// Fills in the started event id of an event that ends a child; it is known only when the event is recorded.
 pub(crate) fn wire_started_event(state: &ExecutionState, event: &mut HistoryEvent) {
     let Some(ended) = ended_child(event) else { return };
     let started = state.children.get(ended.0).and_then(|child| child.started.as_ref());
@@ -238,7 +237,7 @@ pub(crate) fn close(draft: &mut Draft, input: ChildClosed) -> Result<Outcome, Re
     }
     let what = end_of(child, input.execution, input.end)?;
     if first_run_id.is_none() {
-        // It came to its end before its start could be recorded.
+        // The child closed before its start was recorded.
         let (initiated_event_id, run_id, header) = (input.initiated_event_id, input.first_run_id, input.header);
         record_started(draft, ChildStarted { initiated_event_id, run_id, header });
     }
@@ -247,7 +246,7 @@ pub(crate) fn close(draft: &mut Draft, input: ChildClosed) -> Result<Outcome, Re
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// How a child ended, as its parent's history tells it. Where it was started is filled in when that is known.
+/// Converts a child's close event to the parent's event. The started event id is filled in once known.
 fn end_of(child: &Child, execution: WorkflowExecution, end: Attributes) -> Result<Attributes, Rejection> {
     let (namespace, namespace_id) = (child.namespace.clone(), child.namespace_id.to_string());
     let (workflow_execution, initiated_event_id) = (Some(execution), child.initiated_event_id.0);

@@ -1,4 +1,4 @@
-//! What a workflow commands of its children: to start one.
+//! Child workflow commands: start.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// Checks a command's attributes and fills in what they leave out.
+/// Validates a command's attributes and fills in defaults.
 #[expect(deprecated, reason = "workers still name a namespace")]
 fn normalize(
     draft: &Draft,

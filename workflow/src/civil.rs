@@ -1,14 +1,14 @@
-//! Dates, and the clocks of zones. The rules of zones are compiled in: nothing here reads a file.
+//! Civil dates and time zones. The rules of zones are compiled in: nothing here reads a file.
 
 use tz::TimeZone;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Seconds that a zone's clocks may be ahead of UTC or behind it. RFC 8536 advises less than 26 hours; a search for the
-/// next time relies on it to skip whole years without asking a zone about each day.
+/// Largest accepted UTC offset of a zone, in seconds. RFC 8536 advises less than 26 hours; a search for the next time
+/// relies on it to skip whole years without a zone lookup for each day.
 pub const OFFSET_MAX: i64 = 26 * 60 * 60;
 
-/// Which clock a schedule goes by.
+/// Time zone of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Zone {
     Utc,
@@ -16,7 +16,7 @@ pub enum Zone {
 }
 
 impl Zone {
-    /// By its name in the IANA database.
+    /// Looks up a zone by its name in the IANA database.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         if matches!(name, "" | "UTC" | "Local") {
@@ -26,8 +26,8 @@ impl Zone {
         Self::from_data(rules)
     }
 
-    /// Parses a TZif file of that database. Refuses offsets beyond `OFFSET_MAX`, and ignores leap seconds, as Go does: Unix
-    /// time has none, and every lookup would go through all of them.
+    /// Parses a TZif file of that database. Refuses offsets beyond `OFFSET_MAX`, and ignores leap seconds, as Go does:
+    /// Unix time has none, and every lookup would scan them.
     #[must_use]
     pub fn from_data(rules: &[u8]) -> Option<Self> {
         let zone = TimeZone::from_tz_data(rules).ok()?;
@@ -43,13 +43,13 @@ impl Zone {
         TimeZone::new(transitions, types, Vec::new(), *parsed.extra_rule()).ok().map(|zone| Self::Named(Box::new(zone)))
     }
 
-    /// How far its clocks are ahead of UTC at this moment, in seconds.
+    /// UTC offset at this time, in seconds.
     #[must_use]
     pub fn offset(&self, at: i64) -> i64 {
         match self {
             Self::Utc => 0,
             Self::Named(zone) => {
-                // A file without a rule for the time after its last change leaves clocks as they are then.
+                // Without a rule for the time after its last change, a zone keeps that change's offset.
                 let last = || {
                     let zone = TimeZone::as_ref(zone);
                     let last = zone.transitions().last().map_or(0, tz::timezone::Transition::local_time_type_index);
@@ -61,8 +61,8 @@ impl Zone {
         }
     }
 
-    /// The first moment after `from`, up to and with `to`, at which its clocks are set. Looks once a day: a zone that sets
-    /// its clocks and sets them back within one is not known.
+    /// The first change of the offset after `from`, up to and including `to`. Samples once a day: no known zone changes
+    /// its offset and reverts it within one.
     #[must_use]
     pub fn first_change(&self, from: i64, to: i64) -> Option<i64> {
         let before = self.offset(from);
@@ -87,7 +87,7 @@ impl Zone {
     }
 }
 
-/// The civil calendar, counted from a March so that leap days come last. A month or a day too many runs into the next.
+/// Days from the epoch to a date. Years begin in March so that leap days come last. Excess months and days carry.
 #[must_use]
 pub fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let months = year * 12 + month - 1 - 2;

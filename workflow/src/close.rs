@@ -1,4 +1,4 @@
-//! The end of a run: asked to cancel; completed, failed, canceled, continued as new, terminated, timed out.
+//! The end of a run: cancel requested; completed, failed, canceled, continued as new, terminated, timed out.
 
 use std::time::Duration;
 
@@ -35,11 +35,11 @@ use crate::workflow_task::{self, SERVER_IDENTITY, TaskFailure, WorkflowTask};
 pub struct Closed {
     pub event_id: EventId,
     pub at: Timestamp,
-    /// The run that took over: continue-as-new, retry, cron.
+    /// The next run: continue-as-new, retry, cron.
     pub new_run_id: Option<RunId>,
 }
 
-/// A request to cancel succeeds once and for all: also if the run was asked before, or is over.
+/// Cancel requests are idempotent: they succeed also if one came before, or the run is closed.
 pub(crate) fn request_cancel(draft: &mut Draft, request: RequestCancel) -> Result<Outcome, Rejection> {
     if !draft.state.is_running() {
         return Ok(Outcome::Unchanged(Reply::Done));
@@ -72,14 +72,14 @@ pub(crate) fn terminate(draft: &mut Draft, request: Terminate) -> Result<Outcome
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// The server gives up on a run.
+/// Terminates a run on behalf of the server.
 pub(crate) fn terminate_by_server(draft: &mut Draft, reason: String, details: Option<Payloads>) {
     let identity = SERVER_IDENTITY.to_owned();
     let (first_run_id, links, sender) = (None, Vec::new(), None);
     record_terminated(draft, Terminate { reason, details, identity, first_run_id, links, sender });
 }
 
-/// Asks for the run to be deleted; one that is open is terminated first.
+/// Creates a deletion task; an open run is terminated first.
 pub(crate) fn delete(draft: &mut Draft) -> Outcome {
     if draft.state.is_running() {
         terminate_by_server(draft, "Delete workflow execution".to_owned(), None);
@@ -88,7 +88,7 @@ pub(crate) fn delete(draft: &mut Draft) -> Outcome {
     Outcome::Changed(Reply::Done)
 }
 
-/// Runs that close within some time are deleted within so much more.
+/// Window after the retention over which deletions are spread.
 const RETENTION_SPREAD: Duration = Duration::from_secs(30 * 60);
 
 fn record_terminated(draft: &mut Draft, request: Terminate) {
@@ -102,14 +102,14 @@ fn record_terminated(draft: &mut Draft, request: Terminate) {
     assert!(!draft.state.is_running(), "a terminated run is over");
 }
 
-/// Ends a workflow task in flight, so that what waited for it stands before the end of the run.
+/// Fails a workflow task in flight, so that buffered events are recorded before the end of the run.
 fn interrupt(draft: &mut Draft) {
     if draft.state.workflow_task.is_running() {
         workflow_task::fail_running(draft, TaskFailure::forced());
     }
     speculative::withdraw(draft);
     draft.flush();
-    assert!(!draft.state.workflow_task.is_running(), "no workflow task outlives its run");
+    assert!(!draft.state.workflow_task.is_running(), "no workflow task is in flight when its run ends");
 }
 
 pub(crate) fn check_chain(state: &ExecutionState, first_run_id: Option<RunId>) -> Result<(), Rejection> {
@@ -120,28 +120,27 @@ pub(crate) fn check_chain(state: &ExecutionState, first_run_id: Option<RunId>) -
     Err(Rejection::OtherChain { workflow_id: state.key.workflow_id.to_string(), run_id })
 }
 
-/// A workflow may mean only a child of its own.
+/// `child_only` restricts senders to their own children.
 pub(crate) fn check_sender(state: &ExecutionState, sender: Option<&Sender>) -> Result<(), Rejection> {
     let Some(sender) = sender.filter(|sender| sender.child_only) else { return Ok(()) };
     let is_parent = state.started.parent.as_ref().is_some_and(|parent| parent.execution == sender.execution);
     if is_parent { Ok(()) } else { Err(Rejection::OtherParent) }
 }
 
-/// Runs that closed in one second go together, those of the next second at quite another time. So the timers of many runs
-/// share a row, and a crowd that closed within a minute does not go within one.
+/// Runs that closed in one second are deleted together, so that their timers share a row. Successive seconds are far
+/// apart, so that a burst of closed runs is not deleted in a burst.
 fn retention_spread(closed_at: Timestamp) -> Duration {
-    /// One more than this has no divisor in common with the spread: a second comes by itself and its spread, and no two come to
-    /// the same.
+    /// `STRIDE + 1` is coprime to the spread in seconds, so no two seconds have the same deletion time.
     const STRIDE: u64 = 1102;
     let second = closed_at.since(Timestamp(0)).as_secs();
     Duration::from_secs(second * STRIDE % RETENTION_SPREAD.as_secs())
 }
 
-/// What must be done once a run is over, however it ended.
+/// Creates the tasks that follow the end of a run, however it ended.
 pub(crate) fn follow_up(draft: &mut Draft) {
     let closed = draft.state.closed.clone().expect("only a closed run is followed up");
     let version = draft.state.last_version();
-    // If another run follows, it is that one's end which the parent or the schedule waits for.
+    // If another run follows, the parent or the schedule waits for the end of that run.
     let is_waited_for = draft.state.started.parent.is_some() || draft.state.unrecorded.schedule_id.is_some();
     if (is_waited_for && closed.new_run_id.is_none()) || !draft.state.children.is_empty() {
         draft.transfer(TransferTask::Close { version });
@@ -152,7 +151,7 @@ pub(crate) fn follow_up(draft: &mut Draft) {
     }
 }
 
-/// The run's time is over. It may be retried, or run again by its cron schedule.
+/// Times out the run. It may be retried, or run again by its cron schedule.
 pub(crate) fn time_out_run(draft: &mut Draft) -> Outcome {
     let Some(expires_at) = draft.state.started.run_expires_at.filter(|_| draft.state.is_running()) else {
         return Outcome::Unchanged(Reply::Done);
@@ -174,7 +173,7 @@ pub(crate) fn time_out_run(draft: &mut Draft) -> Outcome {
     Outcome::Changed(Reply::Done)
 }
 
-/// The time of the whole chain of runs is over.
+/// The execution timeout of the chain is over.
 pub(crate) fn time_out_execution(draft: &mut Draft) -> Outcome {
     let Some(expires_at) = draft.state.started.execution_expires_at.filter(|_| draft.state.is_running()) else {
         return Outcome::Unchanged(Reply::Done);
@@ -320,13 +319,13 @@ fn check_no_news(completion: &Completion) -> Result<(), BadCommand> {
     if completion.has_news { Err(BadCommand::unhandled()) } else { Ok(()) }
 }
 
-/// How long a run has been going on, not counting what its first workflow task was put off by. Negative while it is.
+/// Age of a run, counted from when its first workflow task was due. Negative before that.
 pub(crate) fn lifetime_nanos(state: &ExecutionState, now: Timestamp) -> i64 {
     let began_at = state.started.started_at + state.started.first_task_backoff;
     now.0.saturating_sub(began_at.0)
 }
 
-/// The least that a next run must wait, lest runs follow one another in a tight loop.
+/// Raises a backoff to the minimum interval between runs, to prevent a tight loop.
 pub(crate) fn backoff_at_least(
     state: &ExecutionState,
     now: Timestamp,
@@ -366,7 +365,7 @@ pub(crate) fn apply_closed(state: &mut ExecutionState, event: &HistoryEvent, sta
 
 #[cfg(test)]
 mod tests {
-    //! When runs go that closed one after the other.
+    //! Deletion times of runs that closed one after the other.
 
     use std::collections::BTreeSet;
 

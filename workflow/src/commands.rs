@@ -21,32 +21,32 @@ use crate::{child_command, close, external, properties, timer};
 
 /// The workflow task whose commands are processed.
 pub(crate) struct Completion {
-    /// Of its completed event.
+    /// Id of the task's completed event.
     pub event_id: EventId,
     pub identity: String,
-    /// Events wait that the worker has not seen: it may not close the run.
+    /// Events are buffered that the worker has not seen: it may not close the run.
     pub has_news: bool,
-    /// A command canceled an activity that no worker had: the workflow must hear of it.
+    /// A command canceled an activity that no worker had: the workflow needs another task.
     pub canceled_unstarted: bool,
-    /// The worker wants to run these itself.
+    /// Activities to start on this worker (eager).
     pub eager_activities: Vec<EventId>,
     /// Workflow ids of the children that its commands start.
     pub initiated_children: BTreeSet<String>,
-    /// Pending activities and timers, once many commands ask for them.
+    /// Name indexes of pending activities and timers, built once many commands need them.
     pub activities: Names,
     pub timers: Names,
-    /// Bytes of the memo and of the search attributes, once a command changes them.
+    /// Bytes of the memo and of the search attributes; `None` until a command changes them.
     pub memo_size: Option<usize>,
     pub search_attributes_size: Option<usize>,
     pub namespaces: KnownNamespaces,
-    /// Why the command that is processed may not set its search attributes.
+    /// Why the current command may not set its search attributes.
     pub refused_search_attributes: Option<RefusedSearchAttributes>,
-    /// To updates.
+    /// The worker's answers to updates.
     pub answers: Answers,
 }
 
 impl Completion {
-    /// The namespace that a command means. Whoever took the commands in has looked up all names.
+    /// Resolves the namespace that a command names. The caller has looked up all names.
     pub(crate) fn namespace_id(
         &self,
         draft: &Draft,
@@ -65,12 +65,12 @@ impl Completion {
     }
 }
 
-/// A command that cannot be: nothing of its workflow task is kept, and the task fails.
+/// An invalid command: none of its workflow task's commands takes effect, and the task fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadCommand {
     pub cause: WorkflowTaskFailedCause,
     reason: Option<String>,
-    /// Trying again cannot help: the run is terminated.
+    /// Retries cannot succeed: the run is terminated.
     pub is_fatal: bool,
 }
 
@@ -97,7 +97,7 @@ impl BadCommand {
     }
 }
 
-/// Whether these commands may stand in one list: nothing follows a command that closes the run.
+/// Checks the types and the order of commands: nothing may follow a command that closes the run.
 pub(crate) fn check_sequence(commands: &[Command]) -> Result<(), String> {
     for (position, command) in commands.iter().enumerate() {
         let kind = command.command_type();
@@ -162,7 +162,7 @@ fn process_one(draft: &mut Draft, completion: &mut Completion, what: Attributes,
         Attributes::StartTimerCommandAttributes(command) => timer::start(draft, completion, command, annotation),
         Attributes::CancelTimerCommandAttributes(command) => {
             timer::cancel(draft, completion, command, annotation)?;
-            // The news may have been that this timer fired.
+            // The buffered event may have been the firing of this timer.
             completion.has_news &= draft.has_waiting();
             Ok(())
         }
@@ -238,7 +238,7 @@ fn without_attributes(kind: CommandType) -> BadCommand {
     BadCommand::new(cause, format!("{name}CommandAttributes is not set on {name}Command."))
 }
 
-/// Refuses a payload that is too large. The workflow would send it again and again: the run is terminated.
+/// Rejects a payload that is too large. The run is terminated, since each retry would send the payload again.
 pub(crate) fn check_size(
     draft: &Draft,
     cause: WorkflowTaskFailedCause,
@@ -251,7 +251,7 @@ pub(crate) fn check_size(
     Ok(())
 }
 
-/// Refuses one more of what there may be only so many of.
+/// Rejects a command that would exceed `limit` pending items.
 pub(crate) fn check_count(
     cause: WorkflowTaskFailedCause,
     what: &str,
@@ -265,7 +265,7 @@ pub(crate) fn check_count(
     Err(BadCommand::new(cause, reason))
 }
 
-/// Checks the name of a task queue that a command gave, or gives it the default one.
+/// Validates the task queue name of a command, or fills in the default.
 pub(crate) fn normalize_queue(
     queue: &mut TaskQueue,
     default_name: Option<&str>,

@@ -1,5 +1,5 @@
-//! Cron schedules: five fields, `@every`, `@hourly` and the like, in UTC or in a zone that the text names. Reads text and
-//! counts; what a date is in a zone is in cron/calendar.rs.
+//! Cron schedules: five fields, `@every`, `@hourly` and the like, in UTC or in a zone that the text names. Parses the
+//! text and computes backoffs; dates in a zone are in cron/calendar.rs.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ mod calendar;
 
 use self::calendar::{Calendar, Days, NANOS_PER_SECOND};
 
-/// When a workflow runs again.
+/// A parsed cron schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Schedule {
     Every(Duration),
     Calendar(Box<Calendar>),
 }
 
-/// The reference's words for a text that is no schedule.
+/// The reference's error texts for an invalid schedule.
 const INVALID: &str = "invalid CronSchedule.";
 const NEVER: &str = "invalid CronSchedule, no time can be found to satisfy the schedule";
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What is wrong with a cron schedule, in the reference's words. An empty one is none, and fine.
+/// Validates a cron schedule; errors have the reference's text. An empty schedule is valid: no cron.
 ///
 /// # Errors
-/// If the text is no schedule, or one of no time at all.
+/// If the text does not parse, or no time matches it.
 pub fn check_cron_schedule(text: &str) -> Result<(), &'static str> {
     if text.is_empty() { Ok(()) } else { Schedule::parse(text).map(|_| ()) }
 }
 
 impl Schedule {
-    /// The text says what is wrong with a schedule that is none.
+    /// Errors have the reference's text.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let (zone, text) = split_zone(text).ok_or(INVALID)?;
         if let Some(span) = text.strip_prefix("@every ") {
@@ -50,12 +50,12 @@ impl Schedule {
             fields => fields,
         };
         let calendar = parse_fields(fields, zone).ok_or(INVALID)?;
-        // Whether there is any such time does not depend on when it is asked, so the beginning of time will do.
+        // Searches from the epoch, so that validity does not depend on the current time.
         calendar.next(Timestamp(0)).ok_or(NEVER)?;
         Ok(Self::Calendar(Box::new(calendar)))
     }
 
-    /// How long from now until the next time, in whole seconds, for a run whose own time was `scheduled_at`.
+    /// Backoff from now until the next time, rounded up to whole seconds, for a run scheduled at `scheduled_at`.
     pub(crate) fn backoff(&self, scheduled_at: Timestamp, now: Timestamp) -> Option<Duration> {
         let next = if now < scheduled_at {
             scheduled_at
@@ -77,7 +77,7 @@ impl Schedule {
         }
     }
 
-    /// The first time at or after `now`, in steps from `from`. Times that were missed are not made up for.
+    /// The first time at or after `now`, in steps from `from`. Missed times are skipped.
     fn next_not_before(&self, from: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let just_before = Timestamp(now.0 - 1);
         match self {
@@ -194,7 +194,7 @@ fn parse_span(text: &str) -> Option<i64> {
     Some(sign * nanos)
 }
 
-/// So many units of `factor` nanoseconds; what is below one is dropped.
+/// Nanoseconds in `number` units of `factor`; fractions of a nanosecond are dropped.
 fn scaled(number: &str, factor: i64) -> Option<i64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {

@@ -1,5 +1,5 @@
-//! Draft: a state being changed, the events being recorded and the tasks being asked for. `record` is the only door for
-//! an event: it applies it as it appends it.
+//! Draft: a state being changed, the events being recorded and the tasks being created. `record` is the only way to add
+//! an event: it applies the event as it appends it.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use crate::time::Timestamp;
 use crate::transition::{ChangedItems, Facts, Notice, Reply, Transition};
 use crate::workflow_task;
 
-/// A history node of one transition ends with the event that brings it to this many bytes; the next event begins another.
+/// A transition's history node ends with the event that brings it to this many bytes; the next begins another.
 ///
-/// Equal to `Limits::transaction_size`, so an ordinary transition is one node. A reset reapplies everything that came after
-/// its point, and the end of a run also records what was buffered: these may have more. A node, with its last event, stays
-/// below the 16 MiB that a store takes in one batch.
+/// Equal to `Limits::transaction_size`, so an ordinary transition is one node. A reset reapplies later events, and the
+/// end of a run also records buffered ones: these may have more. A node, with its last event, stays below the 16 MiB
+/// that a store takes in one batch.
 const NODE_BYTES: i64 = 4 << 20;
 
 pub(crate) struct Draft<'a> {
@@ -39,12 +39,12 @@ pub(crate) struct Draft<'a> {
     node: NodeInProgress,
     /// Indices into `events` at which a further node begins.
     cuts: Vec<usize>,
-    /// Of this transition; those of earlier ones wait in `state.unrecorded.buffered_events`.
+    /// Events buffered by this transition; those of earlier ones are in `state.unrecorded.buffered_events`.
     waiting: Vec<HistoryEvent>,
     tasks: Vec<Task>,
     new_run: Option<Box<Transition>>,
     notices: Vec<Notice>,
-    /// The run before this transition; none before its first.
+    /// Visibility before this transition; `None` in the run's first.
     before: Option<Listed>,
 }
 
@@ -55,16 +55,16 @@ struct NodeInProgress {
     bytes: i64,
 }
 
-/// An event to be recorded: what happened, and what may come with it.
+/// An event to be recorded, with optional metadata.
 pub(crate) struct Entry {
     pub what: Attributes,
-    /// When it happened, if not just now.
+    /// Event time, if not now.
     pub at: Option<Timestamp>,
     pub links: Vec<Link>,
     pub annotation: Annotation,
 }
 
-/// What a client or a workflow wrote beside an event for its readers.
+/// Metadata that a client or a workflow attached to an event for its readers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Annotation {
     pub user_metadata: Option<UserMetadata>,
@@ -84,12 +84,12 @@ impl<'a> Draft<'a> {
         Self { before, ..Self::around(state.clone(), facts, Vec::new()) }
     }
 
-    /// A run that begins with a part of another one's history: nothing of it is in the store yet.
+    /// A run forked from another run's history: nothing of it is stored yet.
     pub(crate) fn from_part(replayed: &ExecutionState, facts: &'a Facts) -> Self {
         Self::around(replayed.clone(), facts, Vec::new())
     }
 
-    /// A run's first event makes its state.
+    /// Starts a run: its first event creates its state.
     pub(crate) fn begin(key: ExecutionKey, first: Entry, facts: &'a Facts) -> Self {
         let branch = Branch::root(key.run_id);
         let event = event(first, EventId::FIRST, facts.now, facts.failover_version);
@@ -104,26 +104,26 @@ impl<'a> Draft<'a> {
         Self { state, facts, events, node, cuts, waiting, tasks, new_run: None, notices, before: None }
     }
 
-    /// The time of a run never runs backwards: a clock that does, or another node's, is taken for the run's last change.
+    /// Run time is monotonic: not before the run's last change, even if the clock stepped back or is another node's.
     pub(crate) fn now(&self) -> Timestamp {
         self.state.unrecorded.last_updated_at.into_iter().fold(self.facts.now, Timestamp::max)
     }
 
-    /// Under which events are recorded now. It never goes back, even if the caller's knowledge is older than the run's.
+    /// Failover version of events recorded now. Never decreases, even if the caller's version is older than the run's.
     pub(crate) fn version(&self) -> i64 {
         self.facts.failover_version.max(self.state.last_version())
     }
 
-    /// Records an event: at once, or, if it is of a kind that waits, when no workflow task is in flight any more.
+    /// Records an event at once, or buffers an event of a `waits` kind until no workflow task is in flight.
     pub(crate) fn record(&mut self, entry: impl Into<Entry>) {
         let entry = entry.into();
         assert!(self.state.is_running(), "nothing happens to a closed run");
         if self.state.workflow_task.is_speculative() {
-            // Its events stand before all that comes after it was scheduled.
+            // The task's events precede all events that come after it was scheduled.
             speculative::make_normal(self, speculative::worker_of(&entry.what));
         }
         if kind(&entry.what).waits {
-            // It gets its id when it is recorded.
+            // The id is assigned when it is recorded.
             self.waiting.push(event(entry, EventId(0), self.now(), self.version()));
         } else {
             let event = event(entry, self.state.next_event_id, self.now(), self.version());
@@ -131,7 +131,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether events wait for the workflow task in flight to end.
+    /// Whether events are buffered until the workflow task in flight ends.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.state.unrecorded.buffered_events.is_empty()
     }
@@ -141,7 +141,7 @@ impl<'a> Draft<'a> {
         earlier.chain(&self.waiting)
     }
 
-    /// Takes back an event that was not recorded yet.
+    /// Removes a buffered event.
     pub(crate) fn forget_waiting(&mut self, is_it: impl Fn(&HistoryEvent) -> bool) -> Option<HistoryEvent> {
         let earlier = self.state.unrecorded.buffered_events.iter().find(|(_, event)| is_it(event)).map(|(id, _)| id);
         if let Some(id) = earlier {
@@ -151,13 +151,13 @@ impl<'a> Draft<'a> {
         Some(self.waiting.remove(position))
     }
 
-    /// Records all events that waited.
+    /// Records all buffered events.
     pub(crate) fn flush(&mut self) {
         let earlier: Vec<i64> = self.state.unrecorded.buffered_events.iter().map(|(id, _)| id).collect();
         let earlier = earlier.into_iter().filter_map(|id| self.state.unrecorded.buffered_events.remove(id));
         let mut all: Vec<HistoryEvent> = earlier.map(Arc::unwrap_or_clone).collect();
         all.append(&mut self.waiting);
-        // Stable: within each half the order of arrival stays.
+        // The sort is stable: within each half the order of arrival stays.
         all.sort_by_key(|event| comes_last(event.event_type()));
         for mut event in all {
             assert_eq!(event.event_id, 0, "an event that waited has no id yet");
@@ -178,30 +178,30 @@ impl<'a> Draft<'a> {
         self.tasks.push(Task::Timer { fires_at, task });
     }
 
-    /// The run is to go at once.
+    /// The draft deletes the run.
     pub(crate) fn is_to_be_deleted(&self) -> bool {
         self.tasks.iter().any(|task| matches!(task, Task::Transfer(TransferTask::Delete { .. })))
     }
 
-    /// Whom to wake once the transition is durable.
+    /// Adds a notice to publish once the transition is durable.
     pub(crate) fn notify(&mut self, notice: Notice) {
         self.notices.push(notice);
     }
 
-    /// Gives birth to the run that follows this one, in the same commit.
+    /// Adds the run that follows this one, created in the same commit.
     pub(crate) fn continue_in(&mut self, new_run: Box<Transition>) {
         assert!(self.new_run.is_none(), "one run follows another");
         assert!(new_run.new_run.is_none(), "a run that was just born is not followed yet");
         self.new_run = Some(new_run);
     }
 
-    /// Closes the draft: what waited is recorded, or kept if a workflow task is in flight.
+    /// Closes the draft: buffered events are recorded, kept for a task in flight, or dropped if the run closed.
     pub(crate) fn finish(mut self, reply: Reply) -> Box<Transition> {
         if self.waiting_is_too_much() {
             workflow_task::force_close(&mut self);
         }
         if !self.state.is_running() {
-            // A run that closes takes no notice of what came too late for its last workflow task.
+            // A closing run drops events that came too late for its last workflow task.
             self.drop_waiting();
             if self.closes_now() {
                 close::follow_up(&mut self);
@@ -241,7 +241,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Lets lists hear of the run, or of what is new in it.
+    /// Adds a visibility task if the run's visibility changed.
     fn list(&mut self) {
         if self.before.is_none() {
             self.state.unrecorded.listing.started_in = self.facts.segment;
@@ -256,25 +256,25 @@ impl<'a> Draft<'a> {
         self.tasks.extend(change.map(Task::Visibility));
     }
 
-    /// What a transition promises its caller. The whole state is checked where it costs nothing that matters.
+    /// Asserts the postconditions of a transition. The full state is checked in debug builds only.
     fn check_finished(&self) {
         assert!(self.waiting.is_empty(), "every event is recorded, kept or dropped");
         if let Some(last) = self.events.last() {
-            assert_eq!(last.event_id, self.state.last_event_id().0, "the state knows all that was recorded");
+            assert_eq!(last.event_id, self.state.last_event_id().0, "the state covers all recorded events");
         }
         let follower = self.new_run.as_ref().map(|new_run| new_run.state.key.run_id);
-        // What happens to a run after its end, such as its deletion, gives birth to nothing.
+        // A change after the close, such as a deletion, creates no new run.
         let named = self.state.closed.as_ref().filter(|_| self.closes_now()).and_then(|closed| closed.new_run_id);
         assert_eq!(follower, named, "a run that says it is followed is, and no other");
         if let (None, Some(within)) = (&self.before, self.state.key.run_id.started_within()) {
-            assert!(within.contains(&self.state.started.began_at()), "the id of a run that begins tells when it does");
+            assert!(within.contains(&self.state.started.began_at()), "the id of a new run encodes its start time");
         }
         if cfg!(debug_assertions) {
             self.state.check();
         }
     }
 
-    /// The run's end is among what this draft records.
+    /// This draft records the run's close event.
     fn closes_now(&self) -> bool {
         let last = self.events.last().map(|event| EventId(event.event_id));
         last.is_some() && last == self.state.closed.as_ref().map(|closed| closed.event_id)
@@ -330,7 +330,7 @@ fn event(entry: Entry, id: EventId, now: Timestamp, version: i64) -> HistoryEven
         event_time: Some(entry.at.unwrap_or(now).into()),
         event_type: kind(&entry.what).event_type.into(),
         version,
-        // The committer hands it out, in commit order.
+        // Assigned by the committer, in commit order.
         task_id: 0,
         worker_may_ignore: may_be_ignored(&entry.what),
         user_metadata: entry.annotation.user_metadata,

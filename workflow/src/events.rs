@@ -1,4 +1,4 @@
-//! What the kinds of events are: their number in the public API, and whether they wait for a workflow task in flight.
+//! Event kinds: their type in the public API, and whether they are buffered while a workflow task is in flight.
 
 use proto::temporal::api::enums::v1::EventType;
 use proto::temporal::api::history::v1::history_event::Attributes;
@@ -6,7 +6,7 @@ use proto::temporal::api::history::v1::history_event::Attributes;
 /// A kind of event.
 pub(crate) struct Kind {
     pub event_type: EventType,
-    /// A worker must not find it between the start of its task and what it answers: it is recorded after that.
+    /// Buffered while a workflow task is in flight: history must not have it between the task's start and its answer.
     pub waits: bool,
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn kind(what: &Attributes) -> Kind {
     }
 }
 
-/// The events that end something: once they no longer wait, they come after all others that waited, so that a start
-/// which waited with them lies before them.
+/// Events that end something: recorded after all other buffered events, so that a start buffered with them precedes
+/// them.
 pub(crate) fn comes_last(event_type: EventType) -> bool {
     matches!(
         event_type,
@@ -106,7 +106,7 @@ pub(crate) fn comes_last(event_type: EventType) -> bool {
     )
 }
 
-/// A worker that does not know such an event goes on without it: it changes nothing for the workflow's code.
+/// A worker that does not know such an event may ignore it: it changes nothing for the workflow's code.
 pub(crate) fn may_be_ignored(what: &Attributes) -> bool {
     matches!(
         what,
@@ -128,8 +128,8 @@ pub(crate) fn short_name(name: &str, prefix: &str) -> String {
         .collect()
 }
 
-/// Events of what is not built yet: Nexus; and of rejected updates, which leave none. Nothing records them, and a history
-/// that has them is refused.
+/// Events of unsupported features, such as Nexus, and of rejected updates, which leave none. Nothing records them, and
+/// a history that has them is refused.
 macro_rules! not_built {
     () => {
         Attributes::ActivityPropertiesModifiedExternallyEventAttributes(_)

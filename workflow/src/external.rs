@@ -1,5 +1,5 @@
-//! Other workflows: signals and cancel requests that a run sends to them, until it is known what became of each. What it
-//! sends to one workflow arrives there in the order of sending: one is on its way at a time.
+//! Signals and cancel requests to other workflows, pending until their outcome is known. Requests to one workflow
+//! arrive in the order of sending: one is in flight at a time.
 
 use proto::temporal::api::command::v1::{
     RequestCancelExternalWorkflowExecutionCommandAttributes, SignalExternalWorkflowExecutionCommandAttributes,
@@ -27,29 +27,29 @@ use crate::tasks::TransferTask;
 use crate::transition::{Outcome, Reply};
 use crate::workflow_task;
 
-/// A signal or a cancel request to another workflow, not yet known to have arrived.
+/// A signal or a cancel request to another workflow, without a recorded outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalRequest {
     pub initiated_event_id: EventId,
-    /// Node of history that holds the initiated event, where all else is.
+    /// History node that holds the initiated event, which has all other fields.
     pub initiated_batch_id: EventId,
     pub version: i64,
-    /// The same however often the request is sent.
+    /// Stable across retries of the request.
     pub request_id: String,
-    /// Who is meant.
+    /// The target.
     pub namespace_id: NamespaceId,
     pub workflow_id: String,
 }
 
-/// What became of a request to another workflow.
+/// Outcome of a request to another workflow.
 #[derive(Debug, Clone)]
 pub struct ExternalAnswer {
     pub initiated_event_id: EventId,
-    /// The name of the namespace that was asked.
+    /// Name of the target namespace.
     pub namespace: String,
-    /// As the initiated event has it.
+    /// Copied from the initiated event.
     pub execution: WorkflowExecution,
-    /// As the initiated event has it.
+    /// Copied from the initiated event.
     pub control: String,
 }
 
@@ -184,7 +184,7 @@ fn check_cancel(
     Ok(())
 }
 
-/// The other workflow has the signal.
+/// The signal was delivered.
 #[expect(deprecated, reason = "old workers send what they want to get back")]
 pub(crate) fn signaled(draft: &mut Draft, answer: ExternalAnswer) -> Outcome {
     let Some(request) = find(draft, &draft.state.external_signals, answer.initiated_event_id) else { return nothing() };
@@ -198,7 +198,7 @@ pub(crate) fn signaled(draft: &mut Draft, answer: ExternalAnswer) -> Outcome {
     answered(draft, &request, Attributes::ExternalWorkflowExecutionSignaledEventAttributes(what))
 }
 
-/// The signal can never arrive.
+/// The signal failed permanently.
 #[expect(deprecated, reason = "old workers send what they want to get back")]
 pub(crate) fn signal_failed(
     draft: &mut Draft,
@@ -218,7 +218,7 @@ pub(crate) fn signal_failed(
     answered(draft, &request, Attributes::SignalExternalWorkflowExecutionFailedEventAttributes(what))
 }
 
-/// The other workflow has the cancel request.
+/// The cancel request was delivered.
 pub(crate) fn cancel_requested(draft: &mut Draft, answer: ExternalAnswer) -> Outcome {
     let Some(request) = find(draft, &draft.state.external_cancels, answer.initiated_event_id) else { return nothing() };
     let what = ExternalWorkflowExecutionCancelRequestedEventAttributes {
@@ -230,7 +230,7 @@ pub(crate) fn cancel_requested(draft: &mut Draft, answer: ExternalAnswer) -> Out
     answered(draft, &request, Attributes::ExternalWorkflowExecutionCancelRequestedEventAttributes(what))
 }
 
-/// The cancel request can never arrive.
+/// The cancel request failed permanently.
 #[expect(deprecated, reason = "old workers send what they want to get back")]
 pub(crate) fn cancel_failed(
     draft: &mut Draft,
@@ -263,7 +263,7 @@ fn answered(draft: &mut Draft, request: &ExternalRequest, what: Attributes) -> O
     Outcome::Changed(Reply::Done)
 }
 
-/// Sends a request that is pending, unless it must wait for another one to the same workflow.
+/// Sends a pending request, unless it must wait for an older one to the same workflow.
 fn send_in_turn(draft: &mut Draft, initiated_event_id: EventId) {
     let signals = &draft.state.external_signals;
     let request = signals.get(initiated_event_id.0).or_else(|| draft.state.external_cancels.get(initiated_event_id.0));
@@ -273,7 +273,7 @@ fn send_in_turn(draft: &mut Draft, initiated_event_id: EventId) {
     }
 }
 
-/// Sends what is pending in a run that begins with another one's history: to each workflow the oldest, as ever.
+/// Sends the pending requests of a run that a reset created: the oldest to each workflow.
 pub(crate) fn send_pending(draft: &mut Draft) {
     let pending = draft.state.external_signals.iter().chain(draft.state.external_cancels.iter());
     let ids: Vec<EventId> = pending.map(|(id, _)| EventId(id)).collect();
@@ -292,20 +292,20 @@ fn send(draft: &mut Draft, initiated_event_id: EventId) {
     });
 }
 
-/// Of the pending requests to the workflow that this one goes to, the first that was sent.
+/// The oldest pending request to the same workflow as `like`.
 fn oldest_pending(draft: &Draft, like: &ExternalRequest) -> Option<EventId> {
     let answered: Vec<i64> = draft.waiting().filter_map(answered_request).collect();
     let is_pending = |(id, request): &(i64, &ExternalRequest)| {
         request.namespace_id == like.namespace_id && request.workflow_id == like.workflow_id && !answered.contains(id)
     };
-    // They are in order of sending, each kind for itself.
+    // Each kind is in order of sending.
     let signal = draft.state.external_signals.iter().find(is_pending);
     let cancel = draft.state.external_cancels.iter().find(is_pending);
     let ids = [signal, cancel].into_iter().flatten().map(|(id, _)| EventId(id));
     ids.min()
 }
 
-/// A pending request: one whose answer is neither recorded nor waiting to be.
+/// A pending request: its answer is neither recorded nor buffered.
 fn find(draft: &Draft, requests: &Items<ExternalRequest>, initiated_event_id: EventId) -> Option<ExternalRequest> {
     let has_waiting_answer = draft.waiting().any(|event| answered_request(event) == Some(initiated_event_id.0));
     requests.get(initiated_event_id.0).filter(|_| !has_waiting_answer).cloned()

@@ -1,4 +1,4 @@
-//! Names of things, each its own type so that two cannot be swapped.
+//! Identifiers, each its own type so that two cannot be swapped.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use crate::time::{NANOS_PER_MILLI, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespaceId(pub Uuid);
 
-/// Tells when its run started, so that lists find the run by it.
+/// Encodes the start time of its run, by which visibility finds the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub Uuid);
 
@@ -28,21 +28,21 @@ pub struct ExecutionKey {
 }
 
 impl std::hash::Hash for ExecutionKey {
-    /// A run's id tells it from all others, unless a client asks for runs that do not exist; to hash the rest is time for nothing.
+    /// Hashes only the run id, to save time: it is unique, except in requests for runs that do not exist.
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.run_id.hash(state);
     }
 }
 
 impl RunId {
-    /// Of a run that starts at this moment: a UUID of version 7. Its 74 random bits keep the runs of a millisecond apart.
+    /// Run id for a start at this time: a UUID of version 7. Its 74 random bits keep the runs of a millisecond apart.
     #[must_use]
     pub fn new(starts_at: Timestamp, random: &[u8; 10]) -> Self {
         let millis = u64::try_from(starts_at.0 / NANOS_PER_MILLI).unwrap_or_default();
         Self(uuid::Builder::from_unix_timestamp_millis(millis, random).into_uuid())
     }
 
-    /// The millisecond in which the run started. Ids that were made in another way, as they once were, do not tell it.
+    /// The millisecond in which the run started. `None` for ids of an older format.
     #[must_use]
     pub fn started_within(self) -> Option<RangeInclusive<Timestamp>> {
         const BITS_AFTER_MILLIS: u32 = 80;

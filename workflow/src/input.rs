@@ -30,15 +30,15 @@ use crate::update::WaitingUpdate;
 #[derive(Debug, Clone)]
 pub enum Input {
     Signal(Signal),
-    /// Of a signal-with-start that found the run: it begins now, even if its first workflow task was put off.
+    /// Signal-with-start that found the run open: a delayed first workflow task is scheduled now.
     SignalAndBegin(Signal),
     RequestCancel(RequestCancel),
     Terminate(Terminate),
     Pause(PauseRequest),
     Unpause(PauseRequest),
-    /// The run was reset: this one goes on in its place.
+    /// The run was reset: this new run replaces it.
     LeaveTo(RunId),
-    /// The run is to go, all of it: once it is closed, by force if need be.
+    /// Deletes the run completely; an open run is terminated first.
     Delete,
     AdmitUpdate(AdmitUpdate),
     StartWorkflowTask(StartWorkflowTask),
@@ -56,7 +56,7 @@ pub enum Input {
     Join(Join),
     UpdateOptions(UpdateOptions),
     ResetSticky,
-    /// The parent knows that this run is there: it may begin.
+    /// The parent recorded this child's start: schedule its first workflow task.
     ScheduleFirstTask,
     ChildStarted(ChildStarted),
     ChildStartFailed(ChildStartFailed),
@@ -65,7 +65,7 @@ pub enum Input {
     ExternalSignalFailed(ExternalAnswer, SignalExternalWorkflowExecutionFailedCause),
     ExternalCancelRequested(ExternalAnswer),
     ExternalCancelFailed(ExternalAnswer, CancelExternalWorkflowExecutionFailedCause),
-    /// A timer task's moment has come. What it finds may have changed since it was made.
+    /// A timer task is due. The state may have changed since the task was created.
     Due(TimerTask),
 }
 
@@ -82,13 +82,13 @@ pub struct Signal {
     pub sender: Option<Sender>,
 }
 
-/// The workflow that asks something of another one.
+/// The workflow that sends a request to another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sender {
     pub execution: WorkflowExecution,
-    /// Of the event that says so in the sender's history; zero if there is none.
+    /// Initiated event in the sender's history; zero if there is none.
     pub initiated_event_id: i64,
-    /// Only a child of the sender is meant.
+    /// The target must be a child of the sender.
     pub child_only: bool,
 }
 
@@ -97,7 +97,7 @@ pub struct RequestCancel {
     pub reason: String,
     pub identity: String,
     pub request_id: String,
-    /// Refuses when the chain of runs began with another one.
+    /// Rejected unless the chain of runs began with this run.
     pub first_run_id: Option<RunId>,
     pub links: Vec<Link>,
     /// `None`: a client.
@@ -119,13 +119,13 @@ pub struct Terminate {
 #[derive(Debug, Clone)]
 pub struct AdmitUpdate {
     pub request: Arc<Request>,
-    /// Refuses when the chain of runs began with another one.
+    /// Rejected unless the chain of runs began with this run.
     pub first_run_id: Option<RunId>,
-    /// The updates that wait already.
+    /// Updates that already wait for an answer.
     pub waiting: Vec<WaitingUpdate>,
 }
 
-/// Who pauses or unpauses a run, and why.
+/// Identity and reason of a pause or unpause.
 #[derive(Debug, Clone)]
 pub struct PauseRequest {
     pub identity: String,
@@ -137,25 +137,25 @@ pub struct PauseRequest {
 #[derive(Debug, Clone)]
 pub struct StartWorkflowTask {
     pub scheduled_event_id: EventId,
-    /// Of the poll, so that a repeated call finds its own start.
+    /// Request id of the poll: a repeated call gets its own start.
     pub request_id: String,
     pub identity: String,
     /// The queue that was polled; the sticky one, or the run's own.
     pub task_queue: String,
-    /// Updates that the worker is to answer, in the order in which they came.
+    /// Updates for the worker to answer, in order of arrival.
     pub updates: Vec<WaitingUpdate>,
-    /// Of the worker that polled, if it told one.
+    /// Version stamp of the polling worker, if it sent one.
     pub worker_version: Option<WorkerVersionStamp>,
 }
 
-/// Which attempt at which task a worker speaks of: the part of a task token that must still be true.
+/// A task attempt at a worker: the part of a task token that must still match the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskRef {
     pub scheduled_event_id: EventId,
-    /// `None` in a by-id call: whichever attempt runs.
+    /// `None` in a by-id call: any attempt matches.
     pub attempt: Option<i32>,
     pub started_event_id: Option<EventId>,
-    /// Of a workflow task: event ids alone do not tell a speculative one from the next.
+    /// Start time of a workflow task: event ids alone do not distinguish a speculative task from the next.
     pub started_at: Option<Timestamp>,
 }
 
@@ -165,50 +165,50 @@ pub struct CompleteWorkflowTask {
     pub commands: Vec<Command>,
     /// Answers to updates.
     pub messages: Vec<Message>,
-    /// Updates that wait for an answer, in the order in which they came.
+    /// Updates that wait for an answer, in order of arrival.
     pub updates: Vec<WaitingUpdate>,
     pub identity: String,
     pub binary_checksum: String,
-    /// The namespace wants nothing of this binary any more.
+    /// The namespace has marked this binary as bad.
     pub is_bad_binary: bool,
     pub sticky: Option<crate::state::Sticky>,
     pub force_new_task: bool,
     pub return_new_task: bool,
-    /// The worker takes it well if events that it was shown with a speculative task come again.
+    /// The worker accepts that events of a discarded speculative task are sent again.
     pub discards_events: bool,
     pub sdk_metadata: Option<WorkflowTaskCompletedMetadata>,
     pub metering_metadata: Option<MeteringMetadata>,
-    /// Of the worker that answers, if it told one.
+    /// Version stamp of the answering worker, if it sent one.
     pub worker_version: Option<WorkerVersionStamp>,
-    /// For a new task that is returned at once.
+    /// Request id of a new task in the response.
     pub request_id: String,
-    /// Of the first activity that is started at once; the others count on from it.
+    /// Request id of the first eagerly started activity; the others count up from it.
     pub eager_request_id: Uuid,
     pub namespaces: KnownNamespaces,
-    /// Why commands may not set the search attributes that they carry, by the places of the commands.
+    /// Refused search attributes of commands, by command index.
     pub refused_search_attributes: BTreeMap<usize, RefusedSearchAttributes>,
 }
 
-/// Why a namespace refuses search attributes. Whoever took them in knows what is defined there, and of what type.
+/// Why a namespace refuses search attributes. The caller checks definitions and types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusedSearchAttributes {
-    /// One has no meaning in the namespace.
+    /// An attribute is not defined in the namespace.
     Undefined(String),
-    /// They are too many, or one is not of its type, or only the server may set it.
+    /// Too many attributes, a value of the wrong type, or an attribute that only the server may set.
     Wrong(String),
 }
 
 /// The namespaces that the commands of a workflow task name, and the run's own.
 #[derive(Debug, Clone, Default)]
 pub struct KnownNamespaces {
-    /// The name of the run's own; empty if no command needs it.
+    /// Name of the run's own namespace; empty if no command needs it.
     pub own: String,
     pub by_name: BTreeMap<String, NamespaceId>,
-    /// Whether a command may name another than the run's own.
+    /// Whether a command may name another namespace than the run's own.
     pub others: OtherNamespaces,
 }
 
-/// Whether the commands of a run reach into other namespaces than its own.
+/// Whether a run's commands may name other namespaces than its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherNamespaces {
     #[default]
@@ -228,9 +228,9 @@ pub struct FailWorkflowTask {
 #[derive(Debug, Clone)]
 pub struct StartActivity {
     pub scheduled_event_id: EventId,
-    /// The attempt that was dispatched: a copy of an earlier one must not start the next before its time.
+    /// The dispatched attempt: a stale copy of an earlier attempt must not start the next one early.
     pub attempt: i32,
-    /// It was dispatched under: an operator may have changed something since.
+    /// Stamp at dispatch: an operator may have changed the activity since.
     pub stamp: i32,
     pub request_id: String,
     pub identity: String,
@@ -271,10 +271,10 @@ pub struct CancelActivity {
     pub identity: String,
 }
 
-/// A start that found the run open and is to use it: what it brings along.
+/// A start that found the run open and attaches to it.
 #[derive(Debug, Clone)]
 pub struct Join {
-    /// Empty: the run is not to remember it.
+    /// Empty: not deduplicated.
     pub request_id: String,
     pub callbacks: Vec<Callback>,
     pub links: Vec<Link>,
@@ -288,7 +288,7 @@ pub struct UpdateOptions {
     pub fields: Vec<String>,
 }
 
-/// Which pending activities an operator means.
+/// The pending activities that an operator's request targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActivityTarget {
     Id(String),
@@ -296,7 +296,7 @@ pub enum ActivityTarget {
     All,
 }
 
-/// Attempts that begin anew are spread over this span. The seed is the caller's: the core knows no chance.
+/// Spreads restarted attempts over this span. The caller provides the seed: the core draws no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jitter {
     pub span: Duration,
@@ -337,9 +337,9 @@ pub struct UpdateActivity {
 
 #[derive(Debug, Clone)]
 pub enum OptionsChange {
-    /// Back to what it was scheduled with.
+    /// Restores the scheduled options.
     Restore,
-    /// The named fields, in the form `retryPolicy.maximumAttempts`; others are not looked at.
+    /// Replaces the named fields, in the form `retryPolicy.maximumAttempts`; others are ignored.
     Merge { options: Box<ActivityOptions>, fields: Vec<String> },
 }
 
@@ -365,12 +365,12 @@ pub struct Start {
     pub user_metadata: Option<proto::temporal::api::sdk::v1::UserMetadata>,
     pub links: Vec<Link>,
     pub priority: Option<proto::temporal::api::common::v1::Priority>,
-    /// Whom to tell when the run closes.
+    /// Completion callbacks; stored but not called.
     pub callbacks: Vec<Callback>,
     pub parent: Option<Parent>,
-    /// The schedule of the same namespace that starts it, which hears of its end.
+    /// The schedule of the same namespace that starts the run; notified when the run closes.
     pub schedule_id: Option<Arc<str>>,
-    /// The caller has a worker and wants the first workflow task with the answer.
+    /// Eager start: the caller has a worker and wants the first workflow task in the response.
     pub is_eager: bool,
     /// Signal-with-start: recorded right after the start, before the first workflow task.
     pub signal: Option<Signal>,

@@ -1,18 +1,18 @@
-//! Pending items of a run, which know which of them were touched: only those are written.
+//! Pending items of a run, with a set of touched ids: only touched items are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::weight::Weigh;
 
-/// Items whose ids differ only in this many low bits lie in one chunk. A change copies the chunk and the list of chunks,
-/// not the whole: with thousands of items that is a hundred times less.
+/// Items whose ids differ only in this many low bits share a chunk. A change copies one chunk and the map of chunks,
+/// not all items: with thousands of items that is a hundred times less.
 const CHUNK_BITS: u32 = 6;
 
 #[derive(Debug, Clone)]
 struct Chunk<V> {
     items: BTreeMap<i64, Arc<V>>,
-    /// Of all its items, once somebody asked. Whoever changes an item takes it away.
+    /// Cached size of all items; cleared by each change.
     bytes: OnceLock<usize>,
 }
 
@@ -28,12 +28,12 @@ impl<V: PartialEq> PartialEq for Chunk<V> {
     }
 }
 
-/// An ordered map that is shared with the state it was cloned from, until one of the two changes it.
+/// A copy-on-write ordered map, shared with the state it was cloned from.
 ///
-/// Comparing two ignores what was touched: it says what is to be written, not what is.
+/// Equality ignores touched ids: they are pending writes, not content.
 #[derive(Debug, Clone)]
 pub struct Items<V> {
-    /// None of them is empty.
+    /// No chunk is empty.
     chunks: Arc<BTreeMap<i64, Arc<Chunk<V>>>>,
     len: usize,
     touched: BTreeSet<i64>,
@@ -70,7 +70,7 @@ impl<V: Clone> Items<V> {
     }
 
     pub fn get_mut(&mut self, id: i64) -> Option<&mut V> {
-        // A look at what is not there must copy nothing.
+        // A lookup of an absent item must copy nothing.
         self.get(id)?;
         self.touched.insert(id);
         self.items_near(id).get_mut(&id).map(Arc::make_mut)
@@ -109,12 +109,12 @@ impl<V: Clone> Items<V> {
         self.len == 0
     }
 
-    /// The ids of those that were touched.
+    /// Ids of touched items.
     pub(crate) fn touched(&self) -> impl Iterator<Item = i64> {
         self.touched.iter().copied()
     }
 
-    /// What was touched since the last call: an item to write, or `None` for one to delete.
+    /// Takes the items touched since the last call: `Some` to write, `None` to delete.
     pub fn take_touched(&mut self) -> Vec<(i64, Option<Arc<V>>)> {
         let touched = std::mem::take(&mut self.touched).into_iter();
         touched.map(|id| (id, self.chunks.get(&chunk_of(id)).and_then(|chunk| chunk.items.get(&id)).cloned())).collect()
@@ -122,14 +122,14 @@ impl<V: Clone> Items<V> {
 }
 
 impl<V: Clone> Items<V> {
-    /// The items that lie with this one, to be changed.
+    /// The chunk of this id, for a change; its cached size is cleared.
     fn items_near(&mut self, id: i64) -> &mut BTreeMap<i64, Arc<V>> {
         let chunk = Arc::make_mut(Arc::make_mut(&mut self.chunks).entry(chunk_of(id)).or_default());
         chunk.bytes.take();
         &mut chunk.items
     }
 
-    /// What all of them take where they are stored. Only chunks that changed are weighed again.
+    /// Approximate stored size of all items. Only changed chunks are weighed again.
     pub(crate) fn bytes(&self) -> usize
     where
         V: Weigh,

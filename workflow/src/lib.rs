@@ -1,7 +1,7 @@
-//! What a workflow execution is and how it changes. Pure: no clock, random, configuration, log or IO.
+//! Workflow execution state and its transitions. Pure: no clock, random, configuration, log or IO.
 //!
-//! Three verbs: `start` and `transition` decide what happens next and return it as data; `replay` rebuilds a state from
-//! its events; `ExecutionState::check` names what must always hold. The modules are in reading order.
+//! `start`, `transition` and `reset` decide what happens next and return it as data; `replay` rebuilds a state from its
+//! events; `ExecutionState::check` asserts the invariants. The modules are in reading order.
 
 mod ids;
 mod time;

@@ -1,5 +1,5 @@
-//! What lists tell of a run, and when that changes: it begins, it closes, it or an activity is paused, its memo or its
-//! search attributes are other ones.
+//! Visibility of a run, and what changes it: start, close, a pause of the run or of an activity, a change of its memo
+//! or search attributes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::pause::{self, Pausable};
 use crate::state::{ExecutionState, Status};
 use crate::tasks::VisibilityTask;
 
-/// A run as lists tell of it, before a transition.
+/// Visibility snapshot of a run before a transition.
 pub(crate) struct Listed {
     status: Status,
     pausable: Pausable,
@@ -29,11 +29,11 @@ impl Listed {
     }
 
     pub(crate) fn has_other_properties(&self, state: &ExecutionState) -> bool {
-        // What is changed is copied first, so what is the same still lies where it was.
+        // Changes are copy-on-write, so an unchanged value keeps its address.
         !Arc::ptr_eq(&self.memo, &state.memo) || !Arc::ptr_eq(&self.search_attributes, &state.search_attributes)
     }
 
-    /// What lists must hear, if anything.
+    /// The visibility task, if visibility changed.
     pub(crate) fn change(&self, state: &ExecutionState) -> Option<VisibilityTask> {
         let is_other = self.status != state.status || self.pausable.is_other(state);
         (is_other || self.has_other_properties(state)).then(|| VisibilityTask {
@@ -56,7 +56,7 @@ impl Listed {
     }
 }
 
-/// A run that begins is told for the first time.
+/// The first visibility task of a new run.
 pub(crate) fn first(state: &ExecutionState) -> VisibilityTask {
     VisibilityTask { is_first: true, replaced: BTreeMap::new(), version: state.last_version(), is_schedule: false }
 }

@@ -1,15 +1,14 @@
-//! Pending things by the names that a worker gave them. One command looks through all of them; a completion of many
-//! commands would take the square of that, so that it makes itself an index.
+//! Pending items by the names that a worker gave them. A command scans them all; a completion of many commands would
+//! be quadratic, so it builds an index.
 
 use std::collections::BTreeMap;
 
 use crate::ids::EventId;
 
-/// Commands of one completion that look through all that is pending; the next one makes the index. Most completions have
-/// fewer commands, and allocate nothing.
+/// Scans in one completion before the index is built. Most completions have fewer commands, and allocate nothing.
 const SCANS_MAX: usize = 8;
 
-/// What is pending of one kind, for as long as one completion lasts.
+/// Pending items of one kind during one completion.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     n_scans: usize,
@@ -17,7 +16,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The pending one of this name. `all` has what is over and waits to be recorded, too.
+    /// The pending item of this name. `all` includes items whose end is buffered.
     pub(crate) fn find<'a>(
         &mut self,
         name: &str,

@@ -20,7 +20,7 @@ use crate::time::{limit, nonzero, parse_span, span, to_proto};
 use crate::transition::Rejection;
 use crate::workflow_task::normal_queue;
 
-/// That a run follows, and when.
+/// How the next run begins, and when.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Follow {
     initiator: ContinueAsNewInitiator,
@@ -28,14 +28,14 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
-    /// After a failure: the last result that a run of this schedule had. A retry begins anew.
+    /// After a failure: the last result of this cron schedule. A retry carries none.
     pub(crate) fn last_result_of(&self, started: &Started) -> Option<Payloads> {
         let is_cron = self.initiator == ContinueAsNewInitiator::CronSchedule;
         started.again.as_ref().filter(|_| is_cron).and_then(|again| again.last_completion_result.clone())
     }
 }
 
-/// Whether a run that failed is retried, or comes again by its schedule.
+/// Whether a failed run is retried, or repeated by its cron schedule.
 pub(crate) fn after_failure(draft: &Draft, failure: Option<&Failure>) -> (RetryState, Option<Follow>) {
     match retry_interval(draft, failure) {
         Ok(backoff) => {
@@ -62,7 +62,7 @@ fn retry_interval(draft: &Draft, failure: Option<&Failure>) -> Result<Duration, 
     })
 }
 
-/// Whether and when a run comes again by its cron schedule.
+/// Whether and when a run is repeated by its cron schedule.
 pub(crate) fn by_schedule(draft: &Draft) -> Option<Follow> {
     let started = &draft.state.started;
     let schedule = cron::Schedule::parse(&started.cron_schedule).ok()?;
@@ -70,7 +70,7 @@ pub(crate) fn by_schedule(draft: &Draft) -> Option<Follow> {
     Some(Follow { initiator: ContinueAsNewInitiator::CronSchedule, backoff })
 }
 
-/// Starts a run as the one before it was started.
+/// Starts the next run with the start parameters of this one.
 pub(crate) fn again(draft: &mut Draft, follow: &Follow, failure: Option<Failure>, last_result: Option<Payloads>) {
     let started = draft.state.started.clone();
     let again = started.again.clone().unwrap_or(StartedAgain {
@@ -93,7 +93,7 @@ pub(crate) fn again(draft: &mut Draft, follow: &Follow, failure: Option<Failure>
         search_attributes: again.search_attributes,
         continued_failure: failure,
         last_completion_result: last_result,
-        // Who waits for the outcome waits on when it is tried again; the next run of a schedule is another outcome.
+        // A retry keeps callbacks, which wait for the final outcome; the next run of a schedule is another outcome.
         callbacks: if follow.initiator == ContinueAsNewInitiator::Retry { callbacks(draft) } else { Vec::new() },
         ..follower(draft)
     };
@@ -105,7 +105,7 @@ pub(crate) fn again(draft: &mut Draft, follow: &Follow, failure: Option<Failure>
     follow_by(draft, next, continued).expect("a run that was started once can be started again");
 }
 
-/// Starts the run that a `ContinueAsNewWorkflowExecution` command asks for.
+/// Starts the run of a `ContinueAsNewWorkflowExecution` command.
 pub(crate) fn continue_as_new(
     draft: &mut Draft,
     command: ContinueAsNewWorkflowExecutionCommandAttributes,
@@ -141,7 +141,7 @@ pub(crate) fn continue_as_new(
     follow_by(draft, next, continued)
 }
 
-/// Checks a command's attributes and fills in what they leave out from the run that gave it.
+/// Validates a command's attributes and fills in defaults from its run.
 pub(crate) fn normalize(
     draft: &Draft,
     mut command: ContinueAsNewWorkflowExecutionCommandAttributes,
@@ -191,7 +191,7 @@ fn callbacks(draft: &Draft) -> Vec<Callback> {
     draft.state.callbacks.iter().map(|kept| kept.callback.clone()).collect()
 }
 
-/// What every next run takes over from the one before it.
+/// Start parameters that every next run takes over from the one before it.
 fn follower(draft: &Draft) -> Start {
     let started = &draft.state.started;
     Start {

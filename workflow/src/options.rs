@@ -1,4 +1,4 @@
-//! What clients change of an open run from outside: starts that join it, with their request ids and callbacks, and its
+//! Options of an open run that clients change: starts that join it, with their request ids and callbacks, and its
 //! priority.
 
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::state::ExecutionState;
 use crate::time::Timestamp;
 use crate::transition::{Outcome, Rejection, Reply};
 
-/// Whom to tell when a run closes.
+/// A completion callback; stored but not called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletionCallback {
     pub callback: Callback,
-    /// Of the start that joined the run; empty for the one that made it.
+    /// Request id of the start that joined the run; empty for the one that created it.
     pub request_id: String,
     pub registered_at: Timestamp,
 }
 
-/// A request besides the run's own start and its signals, and the event that it made.
+/// A request other than the run's own start and its signals, and its event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRequest {
     pub request_id: String,
@@ -32,7 +32,7 @@ pub struct KnownRequest {
     pub event_id: EventId,
 }
 
-/// A start that found the run open, and joins it.
+/// Attaches a start that found the run open.
 pub(crate) fn join(draft: &mut Draft, input: Join) -> Result<Outcome, Rejection> {
     if is_known(&draft.state, &input.request_id) {
         return Ok(Outcome::Unchanged(Reply::Done));
@@ -48,7 +48,7 @@ pub(crate) fn join(draft: &mut Draft, input: Join) -> Result<Outcome, Rejection>
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// Whether a start has joined the run by this request, recorded or not.
+/// Whether a start with this request id has joined the run, recorded or buffered.
 #[must_use]
 pub fn is_known(state: &ExecutionState, request_id: &str) -> bool {
     if request_id.is_empty() {
@@ -71,7 +71,7 @@ pub(crate) fn is_change(event: &HistoryEvent) -> bool {
     updated(event).is_some()
 }
 
-/// Gives a run that was reset what its base was given, unless it knows the request that brought it.
+/// Reapplies a change of the base's options to a reset run, unless its request is known there.
 pub(crate) fn reapply(draft: &mut Draft, event: HistoryEvent) {
     let request_id = updated(&event).map(|update| update.attached_request_id.as_str()).unwrap_or_default();
     let mut waiting = draft.waiting().filter_map(updated);
@@ -96,7 +96,7 @@ fn check_callbacks(draft: &Draft, n_more: usize) -> Result<(), Rejection> {
 }
 
 impl ExecutionState {
-    /// The run's priority, also if the event that gave it still waits for a workflow task in flight to end.
+    /// The run's priority, also if its event is still buffered.
     #[must_use]
     pub fn current_priority(&self) -> Option<&Priority> {
         newest_priority(self, self.unrecorded.buffered_events.iter().map(|(_, event)| event))
@@ -111,7 +111,7 @@ fn newest_priority<'a>(
     newest.or(state.priority.as_ref())
 }
 
-/// An operator gives the run another priority. What is on its way to a worker keeps the one that it has.
+/// Changes the run's priority. Tasks that are already dispatched keep the old one.
 pub(crate) fn update(draft: &mut Draft, input: UpdateOptions) -> Outcome {
     let present = newest_priority(&draft.state, draft.waiting()).cloned();
     let priority = merged(present.clone(), &input);
@@ -164,7 +164,7 @@ pub(crate) fn apply_updated(
     }
 }
 
-/// Callbacks that an event brings.
+/// Adds the callbacks of an event.
 pub(crate) fn add_callbacks(
     state: &mut ExecutionState,
     event: &HistoryEvent,

@@ -1,5 +1,5 @@
-//! Pausing a run: no workflow task and no activity goes to a worker until it is unpaused. What comes meanwhile is
-//! recorded; what a worker has already, it may finish.
+//! Pausing a run: no workflow task and no activity is dispatched until it is unpaused. Events are still recorded, and a
+//! worker may finish what it has.
 
 use std::collections::BTreeSet;
 
@@ -24,10 +24,10 @@ use crate::worker_version::keywords;
 use crate::workflow_task::{self, SERVER_IDENTITY, WorkflowTask};
 use crate::workflow_task_attempt;
 
-/// The search attribute that tells what of a run is paused.
+/// The search attribute that names the paused parts of a run.
 const PAUSED: &str = "TemporalPauseInfo";
 
-/// Who paused a run, and why.
+/// Time, author and reason of a run's pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
     pub at: Timestamp,
@@ -37,7 +37,7 @@ pub struct Pause {
 }
 
 impl ExecutionState {
-    /// Set while the run is paused, even if the event that says so waits for a workflow task in flight.
+    /// The run's pause, even if its event is still buffered.
     #[must_use]
     pub fn paused(&self) -> Option<Pause> {
         current(self, self.unrecorded.buffered_events.iter().map(|(_, event)| event))
@@ -73,7 +73,7 @@ pub(crate) fn pause(draft: &mut Draft, input: PauseRequest) -> Result<Outcome, R
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// A workflow task that no worker has would wait for ever: another one is scheduled when the run is unpaused.
+/// Withdraws a scheduled workflow task, which no worker may start during the pause: unpausing schedules another.
 fn take_back_task(draft: &mut Draft) {
     let WorkflowTask::Scheduled(scheduled) = &draft.state.workflow_task else { return };
     if scheduled.is_recorded() {
@@ -91,7 +91,7 @@ fn take_back_task(draft: &mut Draft) {
     }
 }
 
-/// Activities that no worker has, and that are not paused by themselves.
+/// Activities that are neither started nor paused themselves.
 fn waiting_activities(draft: &Draft) -> Vec<EventId> {
     let waits = |activity: &Activity| activity.unrecorded.started.is_none() && !activity.is_paused();
     let ids = draft.state.activities.iter().filter(|(_, activity)| waits(activity)).map(|(id, _)| EventId(id));
@@ -124,7 +124,7 @@ pub(crate) fn unpause(draft: &mut Draft, input: PauseRequest) -> Result<Outcome,
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// Sends the attempt that waits to a worker, now or when its time comes.
+/// Dispatches the waiting attempt, now or by a timer when it is due.
 fn dispatch_again(draft: &mut Draft, scheduled_event_id: EventId) {
     let activity = draft.state.activities.get(scheduled_event_id.0).expect("a pending activity waits");
     let progress = &activity.unrecorded;
@@ -154,7 +154,7 @@ pub(crate) fn apply_paused(
     assert!(state.pause.is_none(), "a run is paused once at a time");
     state.pause = Some(made_by(event, paused));
     if state.workflow_task == WorkflowTask::None {
-        // The task that is scheduled in the end is no further attempt at the one before.
+        // The task scheduled after the pause is not a retry of the one before.
         state.workflow_task_attempt = 1;
     }
 }
@@ -172,14 +172,14 @@ pub(crate) fn fits_unpaused(state: &ExecutionState) -> Result<(), &'static str> 
     if state.pause.is_some() { Ok(()) } else { Err("only a paused run is unpaused") }
 }
 
-/// The search attributes of a run as clients see them. What is paused is told from the state: of an activity that is,
-/// there is no event.
+/// Search attributes of a run as clients see them. The pause attribute is derived from the state: a paused activity has
+/// no event.
 #[must_use]
 pub fn shown_search_attributes(state: &ExecutionState) -> SearchAttributes {
     Pausable::new(state).shown(&state.key.workflow_id, &state.search_attributes)
 }
 
-/// What of a run can be paused. Cheap to make: the activities are shared with its state.
+/// Snapshot of a run's pauses. Cheap to create: the activities are shared with its state.
 pub(crate) struct Pausable {
     pause: Option<Pause>,
     activities: Items<Activity>,
@@ -190,14 +190,14 @@ impl Pausable {
         Self { pause: state.paused(), activities: state.activities.clone() }
     }
 
-    /// Whether the transition that led to this state paused something, or ended that.
+    /// Whether the transition to this state paused or unpaused something.
     pub(crate) fn is_other(&self, state: &ExecutionState) -> bool {
         let is_paused = |activities: &Items<Activity>, id| activities.get(id).is_some_and(Activity::is_paused);
         let differs = |id| is_paused(&self.activities, id) != is_paused(&state.activities, id);
         self.pause != state.paused() || state.activities.touched().any(differs)
     }
 
-    /// These search attributes, and what is paused.
+    /// Adds the pause attribute to these search attributes.
     pub(crate) fn shown(&self, workflow_id: &str, attributes: &SearchAttributes) -> SearchAttributes {
         let mut shown = attributes.clone();
         let paused = self.paused(workflow_id);

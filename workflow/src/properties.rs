@@ -1,4 +1,4 @@
-//! What a workflow writes about itself: search attributes, memo, markers.
+//! Search attributes, memo and markers that a workflow writes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ pub(crate) fn apply_modified(state: &mut ExecutionState, modified: &WorkflowProp
     merge(&mut Arc::make_mut(&mut state.memo).fields, &upsert.fields);
 }
 
-/// A null takes a field away, any other value sets it.
+/// A null removes a field, any other value sets it.
 pub(crate) fn merge(fields: &mut HashMap<String, Payload>, upsert: &HashMap<String, Payload>) {
     for (name, value) in upsert {
         if is_null(value) {
@@ -145,7 +145,7 @@ pub(crate) fn merge(fields: &mut HashMap<String, Payload>, upsert: &HashMap<Stri
     }
 }
 
-/// The encoded size of fields after a merge, without doing it: a completion may have thousands of them.
+/// The encoded size of fields after a merge, without merging: a completion may have thousands of merges.
 fn merged_size(size: usize, fields: &HashMap<String, Payload>, upsert: &HashMap<String, Payload>) -> usize {
     let mut size = size;
     for (name, value) in upsert {
@@ -155,7 +155,7 @@ fn merged_size(size: usize, fields: &HashMap<String, Payload>, upsert: &HashMap<
     size
 }
 
-/// Of one field of a memo or of search attributes, both of which are nothing but a map.
+/// Encoded size of one field of a memo or of search attributes, both of which consist of one map.
 fn entry_size(name: &str, value: &Payload) -> usize {
     const TAG: u32 = 1;
     let field = |size: usize| if size == 0 { 0 } else { key_len(TAG) + encoded_len_varint(wide(size)) + size };
@@ -167,7 +167,7 @@ fn wide(size: usize) -> u64 {
     u64::try_from(size).expect("a size fits in 64 bits")
 }
 
-/// What data converters write for nothing: no data, a null, or, long ago, an empty list.
+/// An absent value as data converters encode it: no data, a null, or, formerly, an empty list.
 pub(crate) fn is_null(value: &Payload) -> bool {
     value.data.is_empty() || value.data == "null" || value.data == "[]"
 }

@@ -1,4 +1,4 @@
-//! replay: a state from its events. They may come from elsewhere, so each is checked before it is applied.
+//! replay: rebuilds a state from its events. They may come from elsewhere, so each is checked before it is applied.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::state::ExecutionState;
 use crate::update;
 use crate::workflow_task::WorkflowTask;
 
-/// A history that no run of ours can have.
+/// A history that is not valid for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReplayError {
     #[error("history is empty")]

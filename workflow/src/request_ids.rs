@@ -1,4 +1,4 @@
-//! Request ids that a run knows, by the events that they made; found by their hash, however many there are.
+//! Known request ids of a run, by event id; looked up by hash.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ const BUCKETS: usize = 64;
 /// Hash and event of each id that falls into a bucket.
 type Bucket = Vec<(u64, i64)>;
 
-/// Shared with the state it was cloned from, until one of the two changes it. Comparing two compares the ids.
+/// Copy-on-write, shared with the state it was cloned from. Equality compares the ids.
 #[derive(Debug, Clone, Default)]
 pub struct RequestIds {
     ids: Items<String>,
@@ -74,7 +74,7 @@ impl RequestIds {
         self.ids.bytes()
     }
 
-    /// What was touched since the last call.
+    /// Takes the ids touched since the last call.
     pub fn take_touched(&mut self) -> Vec<(i64, Option<Arc<String>>)> {
         self.ids.take_touched()
     }

@@ -1,7 +1,7 @@
-//! Reset: a run that begins with a part of another one's history, and what came after that part, given to it again.
+//! Reset: a run forked from a prefix of another run's history, to which later events are reapplied.
 //!
-//! What it takes over is replayed by the caller; here is what happens to it then. That it was reset is told by the event
-//! which fails its workflow task, so that a replay finds the same.
+//! The caller replays the prefix; this module decides what happens next. The event that fails the workflow task records
+//! the reset, so that a replay gives the same state.
 
 use std::sync::Arc;
 
@@ -32,40 +32,40 @@ use crate::update;
 use crate::worker_version;
 use crate::workflow_task::{self, SERVER_IDENTITY, Starting, WorkflowTask};
 
-/// A run can be reset to at most so many points, the newest.
+/// Maximum reset points of a run; the newest are kept.
 const POINTS_MAX: usize = 20;
-/// Of the start of a workflow task that no worker polled.
+/// Request id of a workflow task start that no worker polled.
 const NO_REQUEST: &str = "emptyUuid";
 
-/// Why and how a run is begun anew.
+/// Reason and parameters of a reset.
 #[derive(Debug, Clone)]
 pub struct Reset {
-    /// The run whose history it takes over.
+    /// The run whose history is forked.
     pub base_run_id: RunId,
     pub reason: String,
-    /// Of the reset: the same request gets the same run.
+    /// Request id of the reset: a repeated reset gets the same run.
     pub request_id: String,
-    /// Of the start that made the base: told again, it gets the new run.
+    /// Request id of the start that created the base: if repeated, it gets the new run.
     pub start_request_id: String,
-    /// The schedule that hears how the chain ends.
+    /// The schedule that is notified when the chain ends.
     pub schedule_id: Option<Arc<str>>,
-    /// What came after the point of the reset, in its order; see `Reapplied`.
+    /// Events after the reset point, in order; see `Reapplied`.
     pub events: Vec<HistoryEvent>,
-    /// What is changed of the new run before it begins.
+    /// Option changes of the new run, before it begins.
     pub options: Vec<UpdateOptions>,
 }
 
-/// Which of the events after the point of a reset are given to the new run.
+/// Kinds of events after the reset point that are reapplied to the new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reapplied {
     signals: bool,
     updates: bool,
-    /// What became of children that the new run has, too, and how its options changed.
+    /// Outcomes of children that the new run shares, and changes of options.
     rest: bool,
 }
 
 impl Reapplied {
-    /// Clients say what to leave out; old ones say what to take.
+    /// Clients name exclusions; old clients name inclusions.
     #[must_use]
     #[expect(deprecated, reason = "a client that leaves out all that there is may still name it")]
     pub fn new(included: ResetReapplyType, excluded: &[ResetReapplyExcludeType]) -> Self {
@@ -107,15 +107,15 @@ pub struct ResetPoint {
     pub run_id: RunId,
     pub first_task_completed_event_id: EventId,
     pub created_at: Timestamp,
-    /// When the run may be gone; none while it is open.
+    /// Time from which the run may be deleted; `None` while it is open.
     pub expires_at: Option<Timestamp>,
     pub is_resettable: bool,
 }
 
-/// Begins a run with the part of another one's history that was replayed into this state.
+/// Starts a run from the prefix of another run's history that was replayed into this state.
 ///
 /// # Errors
-/// If that part does not end with a workflow task that is scheduled or started, or failed and is tried again.
+/// If that prefix does not end with a workflow task that is scheduled or started, or failed and is retried.
 pub fn reset(replayed: &ExecutionState, reset: Reset, facts: &Facts) -> Result<Box<Transition>, Rejection> {
     assert!(replayed.is_running(), "a run is reset to a point before its end");
     let mut draft = Draft::from_part(replayed, facts);
@@ -136,17 +136,17 @@ pub fn reset(replayed: &ExecutionState, reset: Reset, facts: &Facts) -> Result<B
     Ok(draft.finish(Reply::Started { run_id, task: None }))
 }
 
-/// The base of a reset remembers the run that took over.
+/// Stores in the base of a reset the run that replaces it.
 pub(crate) fn leave_to(draft: &mut Draft, run_id: RunId) -> Outcome {
     draft.state.unrecorded.reset_run_id = Some(run_id);
     Outcome::Changed(Reply::Done)
 }
 
-/// Ends the workflow task that the new run begins with, and says in the same event where the run comes from.
+/// Fails the workflow task that the new run begins with; the same event names the base run.
 fn fail_workflow_task(draft: &mut Draft, reset: &Reset) -> Result<(), Rejection> {
     let fork_event_version = draft.state.last_version();
-    // After a workflow task that failed, or timed out at its worker, another attempt is always pending. It left no event, so
-    // the new run records it as a first attempt.
+    // After a workflow task that failed, or timed out at its worker, another attempt is always pending. It left no
+    // event, so the new run records it as a first attempt.
     if draft.state.workflow_task == WorkflowTask::None && draft.state.workflow_task_attempt > 1 {
         draft.state.workflow_task_attempt = 1;
         workflow_task::schedule(draft, draft.now());
@@ -181,7 +181,7 @@ fn fail_workflow_task(draft: &mut Draft, reset: &Reset) -> Result<(), Rejection>
     Ok(())
 }
 
-/// What is pending was cared for by the other run's queue tasks: this one needs its own.
+/// Creates queue tasks for pending items: those of the base run do not cover this run.
 fn wake(draft: &mut Draft) {
     let version = draft.version();
     if let Some(expires_at) = draft.state.started.run_expires_at {
@@ -199,7 +199,7 @@ fn wake(draft: &mut Draft) {
         activity::arm_timer(draft, EventId(id));
     }
     let children = draft.state.children.iter().map(|(_, child)| (child.initiated_event_id, child.version));
-    // One that is started may not have begun: its parent's word for it may come from this run now.
+    // A started child may still wait for its first workflow task, which this run's queue task then schedules.
     let children: Vec<_> = children.collect();
     for (initiated_event_id, version) in children {
         draft.transfer(TransferTask::StartChild { initiated_event_id, version });
@@ -207,7 +207,7 @@ fn wake(draft: &mut Draft) {
     external::send_pending(draft);
 }
 
-/// Workers that had an activity of the base run cannot answer to this one.
+/// Fails started activities: their workers cannot answer to this run.
 fn fail_activities(draft: &mut Draft, reason: &str) {
     let failures = draft.state.activities.iter().filter_map(|(id, activity)| {
         let started = activity.unrecorded.started.as_ref()?;
@@ -225,7 +225,7 @@ fn fail_activities(draft: &mut Draft, reason: &str) {
     }
 }
 
-/// Gives the run what it would have got, had it not been reset.
+/// Reapplies an event of the base run.
 fn reapply(draft: &mut Draft, event: HistoryEvent) {
     if child::is_outcome(&event) {
         child::reapply(draft, event);
@@ -261,7 +261,7 @@ fn failure(reason: &str) -> Failure {
     }
 }
 
-/// A workflow task failed because the run was reset: its time, and that of what it waits for, begins anew.
+/// A workflow task failed because of a reset: timeouts of the run and of unstarted activities restart.
 pub(crate) fn apply_reset(state: &mut ExecutionState, event: &HistoryEvent) {
     let at = event.event_time.map_or(state.started.started_at, Timestamp::from);
     let started = Arc::make_mut(&mut state.started);
@@ -281,7 +281,7 @@ pub(crate) fn apply_reset(state: &mut ExecutionState, event: &HistoryEvent) {
     }
 }
 
-/// A workflow task completed: if no worker of this version completed one before, the run can be reset to here.
+/// Adds a reset point for the first workflow task that a worker version completed.
 #[expect(deprecated, reason = "old workers send a checksum, newer ones a stamp")]
 pub(crate) fn apply_point(
     state: &mut ExecutionState,
@@ -314,7 +314,7 @@ pub(crate) fn apply_point(
     }
 }
 
-/// The points that a run which ends now leaves to the next one of its chain: its own are good until it may be deleted.
+/// Reset points that a closing run passes to the next one of its chain: its own expire with its retention.
 pub(crate) fn points_left(state: &ExecutionState, facts: &Facts) -> Arc<Vec<ResetPoint>> {
     let is_good = |point: &&ResetPoint| point.expires_at.is_none_or(|at| at >= facts.now);
     let left = state.reset_points.iter().filter(is_good).cloned().map(|point| {
@@ -339,7 +339,7 @@ impl From<&ResetPoint> for ResetPointInfo {
     }
 }
 
-/// Points of earlier runs of the chain, as a run's first event has them.
+/// A reset point of an earlier run of the chain, from a run's first event.
 #[expect(deprecated, reason = "old workers send a checksum")]
 pub(crate) fn point(info: &ResetPointInfo) -> Option<ResetPoint> {
     Some(ResetPoint {
@@ -354,7 +354,7 @@ pub(crate) fn point(info: &ResetPointInfo) -> Option<ResetPoint> {
 }
 
 impl Started {
-    /// When the run itself began: its first event may be another one's.
+    /// Start time of the run itself: its first event may be that of a base run.
     #[must_use]
     pub fn began_at(&self) -> Timestamp {
         self.reset_at.unwrap_or(self.started_at)

@@ -1,4 +1,4 @@
-//! Retries: which failures may be tried again, when, and what a policy that leaves something out means.
+//! Retries: which failures are retryable, the backoff, and the defaults of a policy.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::events::short_name;
 use crate::ids::RunId;
 use crate::time::{Timestamp, limit, parse_span, span, to_proto};
 
-/// Stands before the type of a timeout in a policy's list of errors that are not retried.
+/// Prefix of timeout types among a policy's non-retryable error types.
 const TIMEOUT_TYPE_PREFIX: &str = "TemporalTimeout:";
 
 const DEFAULT_INITIAL_INTERVAL: Duration = Duration::from_secs(1);
 const DEFAULT_BACKOFF_COEFFICIENT: f64 = 2.0;
-/// Of the initial interval.
+/// Multiple of the initial interval.
 const DEFAULT_MAXIMUM_INTERVAL_FACTOR: u32 = 100;
 
-/// Fills in what a policy leaves out.
+/// Fills in the unset fields of a policy.
 pub fn with_defaults(mut policy: RetryPolicy) -> RetryPolicy {
     if span(policy.initial_interval.as_ref()).is_zero() {
         policy.initial_interval = Some(to_proto(DEFAULT_INITIAL_INTERVAL));
@@ -36,10 +36,10 @@ pub fn with_defaults(mut policy: RetryPolicy) -> RetryPolicy {
     policy
 }
 
-/// What is wrong with a policy, in the reference's words.
+/// Validates a policy; errors have the reference's text.
 pub(crate) fn check_policy(policy: &RetryPolicy) -> Result<(), String> {
     if policy.maximum_attempts == 1 {
-        // It is never retried: the rest does not matter.
+        // There are no retries: the rest does not matter.
         return Ok(());
     }
     let initial = parse_span(policy.initial_interval.as_ref())
@@ -73,7 +73,7 @@ pub(crate) fn timeout_name(timeout: TimeoutType) -> String {
     short_name(timeout.as_str_name(), "TIMEOUT_TYPE_")
 }
 
-/// Whether a failure may be tried again at all.
+/// Whether a failure is retryable at all.
 pub(crate) fn is_retryable(failure: Option<&Failure>, non_retryable_types: &[String]) -> bool {
     let Some(info) = failure.and_then(|failure| failure.failure_info.as_ref()) else { return true };
     match info {
@@ -97,7 +97,7 @@ pub(crate) fn is_retryable(failure: Option<&Failure>, non_retryable_types: &[Str
     }
 }
 
-/// The delay that the application itself asked for.
+/// The retry delay that the application requested.
 pub(crate) fn requested_delay(failure: Option<&Failure>) -> Option<Duration> {
     match failure?.failure_info.as_ref()? {
         FailureInfo::ApplicationFailureInfo(application) => {
@@ -127,7 +127,7 @@ pub(crate) struct Attempt<'a> {
     pub interval_max: Option<Duration>,
 }
 
-/// How long to wait before the next attempt, or why there is none.
+/// Backoff before the next attempt, or why there is none.
 pub(crate) fn next_interval(attempt: &Attempt) -> Result<Duration, RetryState> {
     assert!(attempt.number >= 1, "attempts count from one");
     let policy = attempt.policy;
@@ -151,7 +151,7 @@ pub(crate) fn interval_max(policy: &RetryPolicy) -> Option<Duration> {
     limit(policy.maximum_interval.as_ref())
 }
 
-/// How long an attempt waits that is put on another moment: as the reference counts it, from the number of that attempt.
+/// Backoff of a rescheduled attempt, computed from that attempt's number as in the reference.
 pub(crate) fn interval_before(policy: &RetryPolicy, attempt: i32) -> Duration {
     let interval = exponential(policy, attempt);
     interval_max(policy).map_or(interval, |maximum| interval.min(maximum))
@@ -162,15 +162,15 @@ fn exponential(policy: &RetryPolicy, attempt: i32) -> Duration {
     scaled(span(policy.initial_interval.as_ref()), factor)
 }
 
-/// Saturates at what a moment can be moved by.
+/// Saturates at the longest span that fits a timestamp.
 fn scaled(interval: Duration, factor: f64) -> Duration {
     const LONGEST: Duration = Duration::from_nanos(i64::MAX as u64);
     let seconds = interval.as_secs_f64() * factor;
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(LONGEST).min(LONGEST)
 }
 
-/// Added to the timeout of a workflow task that failed before, so that a workflow that cannot proceed is tried less and
-/// less often. Spread by the run's id, so that many such runs do not come all at once.
+/// Backoff added to the timeout of a workflow task that failed before: a workflow that cannot proceed is retried ever
+/// less often. Jittered by the run id, so that many such runs do not retry at once.
 pub(crate) fn workflow_task_delay(attempt: i32, interval_max: Duration, run_id: RunId) -> Duration {
     const ATTEMPTS_WITHOUT_DELAY: i32 = 3;
     const INITIAL: Duration = Duration::from_secs(5);
@@ -182,7 +182,7 @@ pub(crate) fn workflow_task_delay(attempt: i32, interval_max: Duration, run_id: 
     interval.mul_f64(0.8) + spread(interval.mul_f64(0.2), run_id)
 }
 
-/// A part of a span, always the same for a run: nothing here draws random numbers.
+/// A part of a span, fixed for each run: the core draws no random numbers.
 fn spread(span: Duration, run_id: RunId) -> Duration {
     span.mul_f64((run_id.0.as_u128() % 1000) as f64 / 1000.0)
 }

@@ -1,5 +1,5 @@
-//! Search attributes that commands carry: whether they may be set, and what they weigh. What is defined where is known
-//! outside of the core, which is told of refusals only.
+//! Search attributes that commands carry: whether they may be set, and their sizes. The core has no definitions: the
+//! caller passes refusals in.
 
 use prost::Message;
 use proto::temporal::api::common::v1::SearchAttributes;
@@ -11,7 +11,7 @@ use crate::input::RefusedSearchAttributes;
 
 const CAUSE: WorkflowTaskFailedCause = WorkflowTaskFailedCause::BadSearchAttributes;
 
-/// Fails if one of them means nothing in its namespace. That is told before anything else of the command.
+/// Fails if an attribute is not defined in its namespace. Checked before anything else of the command.
 pub(crate) fn check_defined(completion: &Completion) -> Result<(), BadCommand> {
     match &completion.refused_search_attributes {
         Some(RefusedSearchAttributes::Undefined(reason)) => Err(BadCommand::new(CAUSE, reason.clone())),
@@ -19,7 +19,7 @@ pub(crate) fn check_defined(completion: &Completion) -> Result<(), BadCommand> {
     }
 }
 
-/// Fails if they may not be set for another reason, which `told` puts into the words of the command.
+/// Fails if the attributes are refused for any reason. The closure formats that reason for the command.
 pub(crate) fn check_admitted(completion: &Completion, told: impl FnOnce(&str) -> String) -> Result<(), BadCommand> {
     match &completion.refused_search_attributes {
         Some(RefusedSearchAttributes::Undefined(reason) | RefusedSearchAttributes::Wrong(reason)) => {
@@ -29,7 +29,7 @@ pub(crate) fn check_admitted(completion: &Completion, told: impl FnOnce(&str) ->
     }
 }
 
-/// Trying again makes nothing smaller: the run ends.
+/// Fails fatally: a retry makes nothing smaller.
 pub(crate) fn check_size(
     draft: &Draft,
     cause: WorkflowTaskFailedCause,
@@ -46,7 +46,7 @@ pub(crate) fn check_value_sizes(
     attributes: &SearchAttributes,
 ) -> Result<(), BadCommand> {
     let limit = draft.facts.limits.search_attribute_value_size;
-    // By name: of several that are too big it is always the same one that the error names.
+    // The smallest name, so that the error is deterministic if several values are too large.
     let oversized = attributes.indexed_fields.iter().filter(|(_, value)| value.data.len() > limit);
     let Some((name, value)) = oversized.min_by_key(|(name, _)| name.as_str()) else { return Ok(()) };
     let size = value.data.len();

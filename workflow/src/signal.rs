@@ -1,4 +1,4 @@
-//! Signals: received from outside, counted, never twice for one request.
+//! Signals: received, counted, deduplicated by request id.
 
 use prost::Message;
 use proto::temporal::api::history::v1::history_event::Attributes;
@@ -11,7 +11,7 @@ use crate::state::ExecutionState;
 use crate::transition::{LimitCause, Outcome, Rejection, Reply};
 use crate::workflow_task;
 
-/// A signal from a client.
+/// A signal from a client or workflow.
 pub(crate) fn receive(draft: &mut Draft, signal: Signal) -> Result<Outcome, Rejection> {
     let waits_for_first_task = draft.state.waits_for_first_task();
     let outcome = accept(draft, signal)?;
@@ -21,7 +21,7 @@ pub(crate) fn receive(draft: &mut Draft, signal: Signal) -> Result<Outcome, Reje
     Ok(outcome)
 }
 
-/// A client's signal that would have started the run: it does not wait for the first workflow task's time.
+/// A signal-with-start that found the run open: it does not wait for a delayed first workflow task.
 pub(crate) fn receive_and_begin(draft: &mut Draft, signal: Signal) -> Result<Outcome, Rejection> {
     let outcome = accept(draft, signal)?;
     if matches!(outcome, Outcome::Changed(_)) {
@@ -43,7 +43,7 @@ fn accept(draft: &mut Draft, signal: Signal) -> Result<Outcome, Rejection> {
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// Records a signal: one from a client, or the one that a run was started with.
+/// Records a received signal, or the one that a run was started with.
 pub(crate) fn record(draft: &mut Draft, signal: Signal) {
     let what = Attributes::WorkflowExecutionSignaledEventAttributes(WorkflowExecutionSignaledEventAttributes {
         signal_name: signal.name,
@@ -84,7 +84,7 @@ fn check_limits(draft: &Draft, signal: &Signal) -> Result<(), Rejection> {
         return Err(Rejection::LimitExceeded { cause: LimitCause::Signals, message });
     }
     if draft.state.unrecorded.is_closing && draft.state.workflow_task.is_running() {
-        // Else a workflow that is signaled all the time could never close.
+        // Otherwise a workflow that is signaled continuously could never close.
         let message = "workflow operation can not be applied because workflow is closing";
         return Err(Rejection::Busy(message.to_owned()));
     }

@@ -1,4 +1,4 @@
-//! Speculative workflow tasks: scheduled for an update, which may be rejected and then leaves no trace. Their events are
+//! Speculative workflow tasks: scheduled for an update, which leaves no event if it is rejected. Their events are
 //! recorded when the task completes with something to keep, or before anything else is recorded while it is pending.
 
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::input::CompleteWorkflowTask;
 use crate::update_message;
 use crate::workflow_task::{self, Running, Scheduled, WorkflowTask};
 
-/// How long it waits in the run's own queue before it is recorded as timed out and a normal one takes its place. In a
-/// sticky queue the sticky timeout holds.
+/// Wait in the run's own queue before the task is recorded as timed out and replaced by a normal one. On a sticky queue
+/// the sticky timeout applies.
 pub(crate) const SCHEDULE_TO_START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sees to it that a workflow task is pending, and on its way to a worker.
+/// Schedules and dispatches a speculative task if no workflow task is pending.
 pub(crate) fn ensure(draft: &mut Draft) {
     if draft.state.workflow_task == WorkflowTask::None {
         schedule(draft);
@@ -24,7 +24,7 @@ pub(crate) fn ensure(draft: &mut Draft) {
     }
 }
 
-/// Makes a task pending that is not recorded yet; or a normal one, if there is something to record anyway.
+/// Schedules an unrecorded task, or a normal one if there is something to record anyway.
 pub(crate) fn schedule(draft: &mut Draft) {
     assert_eq!(draft.state.workflow_task, WorkflowTask::None, "at most one workflow task is pending");
     let is_failing = draft.state.workflow_task_attempt > 1;
@@ -36,13 +36,13 @@ pub(crate) fn schedule(draft: &mut Draft) {
     draft.state.workflow_task = WorkflowTask::Scheduled(Scheduled { is_speculative: true, ..scheduled });
 }
 
-/// The worker of a task, as the event that ends it tells.
+/// Worker of a task, as named by the event that ends it.
 pub(crate) struct Worker {
     identity: String,
     version: Option<WorkerVersionStamp>,
 }
 
-/// Who is named as the worker of a speculative task that is recorded before this event.
+/// The worker to name in a speculative task that is recorded before this event.
 #[expect(deprecated, reason = "old workers send a version")]
 pub(crate) fn worker_of(next: &Attributes) -> Option<Worker> {
     if let Attributes::WorkflowTaskCompletedEventAttributes(completed) = next {
@@ -54,8 +54,7 @@ pub(crate) fn worker_of(next: &Attributes) -> Option<Worker> {
     None
 }
 
-/// Records a speculative task that is pending: from now on it is like any other. Its worker is not named before the
-/// task has ended.
+/// Records a pending speculative task, which makes it a normal one. Its worker is not named before the task has ended.
 pub(crate) fn make_normal(draft: &mut Draft, worker: Option<Worker>) {
     let task = std::mem::take(&mut draft.state.workflow_task);
     let (scheduled, running) = match task {
@@ -75,7 +74,7 @@ pub(crate) fn make_normal(draft: &mut Draft, worker: Option<Worker>) {
     }
 }
 
-/// Takes back a task that no worker has.
+/// Withdraws an unstarted speculative task.
 pub(crate) fn withdraw(draft: &mut Draft) {
     let is_speculative = |scheduled: &Scheduled| scheduled.is_speculative;
     if matches!(&draft.state.workflow_task, WorkflowTask::Scheduled(scheduled) if is_speculative(scheduled)) {
@@ -83,8 +82,8 @@ pub(crate) fn withdraw(draft: &mut Draft) {
     }
 }
 
-/// Ends a completed task without a trace, if it may: the worker goes back to the started event of the task before,
-/// which is returned, and the ids of the events that it was shown are given to others.
+/// Discards a completed task without an event, if allowed: the worker rolls back to the started event of the previous
+/// task, which is returned, and the event ids that it was shown are reused.
 pub(crate) fn discard(draft: &mut Draft, input: &CompleteWorkflowTask) -> Option<EventId> {
     let WorkflowTask::Running(scheduled, _) = &draft.state.workflow_task else {
         unreachable!("only a task in flight completes")
@@ -94,9 +93,9 @@ pub(crate) fn discard(draft: &mut Draft, input: &CompleteWorkflowTask) -> Option
     if !scheduled.is_speculative || !did_nothing {
         return None;
     }
-    // Zero, the beginning, if no task was recorded yet: the run's first one was put off.
+    // Zero if no task completed yet: the run's first one was delayed.
     let last_started = draft.state.last_completed_started_event_id.unwrap_or(EventId(0));
-    // The completed event follows the started one; more than that was shipped to the worker with this task.
+    // The previous task's completed event follows its started one; events after that were sent with this task.
     let n_shipped = draft.state.next_event_id.0 - (last_started.0 + 2);
     let n_allowed = if input.discards_events { draft.facts.limits.discarded_events } else { 0 };
     if n_shipped > n_allowed {

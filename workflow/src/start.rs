@@ -1,4 +1,4 @@
-//! Starting a run: what it begins as. Whether it may is in start_policy.rs.
+//! Starting a run: its first event and state. Whether it may start is in start_policy.rs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::transition::{Facts, Limits, Rejection, Reply, Transition};
 use crate::workflow_task::{self, WorkflowTask};
 use crate::workflow_task_attempt;
 
-/// What a run was started as. Recorded in its first event.
+/// Start parameters of a run. Recorded in its first event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Started {
     pub workflow_type: String,
@@ -42,7 +42,7 @@ pub struct Started {
     pub execution_timeout: Option<Duration>,
     pub run_timeout: Option<Duration>,
     pub task_timeout: Duration,
-    /// Of the whole chain of runs.
+    /// Deadline of the whole chain of runs.
     pub execution_expires_at: Option<Timestamp>,
     pub run_expires_at: Option<Timestamp>,
     pub first_task_backoff: Duration,
@@ -56,13 +56,13 @@ pub struct Started {
     pub parent: Option<Parent>,
     pub priority: Option<Priority>,
     pub links: Vec<Link>,
-    /// When it was reset to a part of another run's history, if it was.
+    /// Time of the reset, if a reset created the run.
     pub reset_at: Option<Timestamp>,
     /// Kept only if a retry or a cron schedule may need it.
     pub again: Option<StartedAgain>,
 }
 
-/// What a retry or a cron run is started with once more, besides what every run keeps.
+/// Start parameters that only a retry or a cron run needs again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartedAgain {
     pub input: Option<Payloads>,
@@ -72,13 +72,13 @@ pub struct StartedAgain {
     pub search_attributes: Option<SearchAttributes>,
 }
 
-/// What a run takes over from the one before it in its chain.
+/// Data that a run takes over from the previous run of its chain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Continued {
     pub from: RunId,
     pub first_run_id: RunId,
     pub initiator: ContinueAsNewInitiator,
-    /// Of the new run; counts from 1, and grows with retries only.
+    /// Attempt of the new run; counts from 1, and grows with retries only.
     pub attempt: i32,
     pub backoff: Duration,
     pub execution_expires_at: Option<Timestamp>,
@@ -88,7 +88,7 @@ pub struct Continued {
 /// Begins a new run: its first event, a signal if it came with one, and its first workflow task.
 ///
 /// # Errors
-/// If the start asks for what cannot be.
+/// If the cron schedule is invalid.
 pub fn start(
     key: ExecutionKey,
     start: Start,
@@ -99,10 +99,10 @@ pub fn start(
         Some(continued) => Chain::next(continued),
         None => Chain::first(&key, &start, facts)?,
     };
-    // A child's first workflow task is scheduled once its parent knows that it runs.
+    // A child's first workflow task is scheduled once its parent has recorded its start.
     let waits_for_parent = start.parent.is_some() && chain.continued_from.is_none();
     let mut start = start;
-    // What begins later, or elsewhere, goes to whoever polls for it then.
+    // A delayed first task, or one that waits for the parent, goes through matching.
     start.is_eager &= !waits_for_parent && chain.backoff.is_zero();
     let (signal, request_id, run_id) = (start.signal.take(), std::mem::take(&mut start.request_id), key.run_id);
     let schedule_id = start.schedule_id.take();
@@ -181,7 +181,7 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
     let run_timeout = capped_run_timeout(start.run_timeout, start.execution_timeout);
     let task_timeout = capped_task_timeout(start.task_timeout, run_timeout, &facts.limits);
     let parent = start.parent;
-    // What a client leaves out is left out here too; a command's timeouts have been filled in before they get here.
+    // A timeout that a client omits stays omitted; the timeouts of a command are filled in before they get here.
     let is_by_command = parent.is_some() || chain.initiator == ContinueAsNewInitiator::Workflow;
     let told_run_timeout = run_timeout.or_else(|| is_by_command.then_some(Duration::ZERO));
     let attributes = WorkflowExecutionStartedEventAttributes {
@@ -235,7 +235,7 @@ pub(crate) fn without_nulls(mut fields: HashMap<String, Payload>) -> Option<Hash
     (!fields.is_empty()).then_some(fields)
 }
 
-/// A run is not longer than its chain.
+/// Caps the run timeout at the execution timeout.
 pub(crate) fn capped_run_timeout(run: Option<Duration>, execution: Option<Duration>) -> Option<Duration> {
     match (run, execution) {
         (Some(run), Some(execution)) => Some(run.min(execution)),
@@ -243,14 +243,14 @@ pub(crate) fn capped_run_timeout(run: Option<Duration>, execution: Option<Durati
     }
 }
 
-/// A workflow task is not longer than its run, nor than the server allows.
+/// Caps the workflow task timeout at the run timeout and at the server's maximum.
 pub(crate) fn capped_task_timeout(task: Duration, run: Option<Duration>, limits: &Limits) -> Duration {
     let task = nonzero(task).unwrap_or(limits.default_task_timeout).min(limits.task_timeout_max);
     assert!(task <= limits.task_timeout_max, "the server's bound holds");
     run.map_or(task, |run| task.min(run))
 }
 
-/// The state that a run's first event makes. Replay has checked the event.
+/// Creates the state from a run's first event, which replay has checked.
 pub(crate) fn apply_started(key: ExecutionKey, branch: Arc<Branch>, event: &HistoryEvent) -> ExecutionState {
     assert_eq!(event.event_id, EventId::FIRST.0, "a run begins with its first event");
     let Some(Attributes::WorkflowExecutionStartedEventAttributes(first)) = &event.attributes else {

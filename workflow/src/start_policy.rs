@@ -6,15 +6,15 @@ use crate::ids::RunId;
 use crate::state::Status;
 use crate::time::Timestamp;
 
-/// The newest run of a workflow id, as its row tells.
+/// The newest run of a workflow id, as stored in its row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurrentRun {
     pub run_id: RunId,
     pub status: Status,
     pub started_at: Timestamp,
-    /// Of the start that made it: the same request gets the same run.
+    /// Request id of the start that created it: a repeated start gets the same run.
     pub request_id: String,
-    /// Of the starts that joined it while it was open; told once it is closed, an open run is asked itself.
+    /// Request ids of the starts that joined it. Set once it is closed; an open run's are in its state.
     pub joined_request_ids: Vec<String>,
     pub version: i64,
 }
@@ -23,11 +23,11 @@ pub struct CurrentRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartDecision {
     Create,
-    /// The same request once more: it gets the answer that it got.
+    /// A repeated request of the run's own start: it gets the same answer.
     SameRequest(RunId),
-    /// A start that joined the run while it was open, once more: it gets that run.
+    /// A repeated request of a start that joined the run: it gets that run.
     JoinedBefore(RunId),
-    /// The policy says to use what runs.
+    /// The policy says to use the running one.
     UseExisting(RunId),
     /// Terminate the run first, in the same commit.
     TerminateAndCreate(RunId),
@@ -38,7 +38,7 @@ pub enum StartDecision {
     },
 }
 
-/// Which run a start asks for, and what it says of others with the same workflow id.
+/// Ids and policies of a start request.
 #[derive(Debug, Clone, Copy)]
 pub struct StartPolicy<'a> {
     pub workflow_id: &'a str,
@@ -67,7 +67,7 @@ pub fn decide_start(current: Option<&CurrentRun>, policy: StartPolicy<'_>) -> St
 #[expect(deprecated, reason = "old clients send the old policy")]
 fn decide_beside_running(current: &CurrentRun, policy: StartPolicy<'_>) -> StartDecision {
     let conflict = match policy.reuse {
-        // The old way to say it.
+        // Deprecated conflict policy.
         WorkflowIdReusePolicy::TerminateIfRunning => WorkflowIdConflictPolicy::TerminateExisting,
         WorkflowIdReusePolicy::Unspecified
         | WorkflowIdReusePolicy::AllowDuplicate

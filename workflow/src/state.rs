@@ -1,4 +1,4 @@
-//! ExecutionState: what a run is, and `check`: what must hold of it, each invariant with a name.
+//! ExecutionState: the state of a run, and `check`: its invariants, each with a name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,87 +23,87 @@ use crate::timer::Timer;
 use crate::update::Update;
 use crate::workflow_task::WorkflowTask;
 
-/// Replaying a run's events gives this state again, save for what is `unrecorded`.
+/// Replaying a run's events rebuilds this state, except what is `unrecorded`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionState {
     pub key: ExecutionKey,
-    /// How it was started. Never changes once the run is there.
+    /// Start parameters. Immutable once the run is stored.
     pub started: Arc<Started>,
     pub status: Status,
     pub closed: Option<Closed>,
     /// The id that the next recorded event will get.
     pub next_event_id: EventId,
     pub branch: Arc<Branch>,
-    /// Which failover version wrote which events; the last item is the newest.
+    /// Failover versions and the events written under each; newest last.
     pub version_history: Vec<VersionHistoryItem>,
     pub workflow_task: WorkflowTask,
-    /// Of the pending workflow task, or of the next one; counts from 1. Above 1 the task is transient.
+    /// Attempt of the pending workflow task, or of the next one; counts from 1. Above 1 the task is transient.
     pub workflow_task_attempt: i32,
-    /// Started event of the last workflow task that completed: what a worker's cache has seen.
+    /// Started event of the last completed workflow task: a worker's cache has seen events up to it.
     pub last_completed_started_event_id: Option<EventId>,
     /// Pending activities, by scheduled event id.
     pub activities: Items<Activity>,
     /// Pending user timers, by started event id.
     pub timers: Items<Timer>,
-    /// Children that are not known to be over, by initiated event id. Those of a closed run stay.
+    /// Children not known to be closed, by initiated event id. They stay when the run closes.
     pub children: Items<Child>,
-    /// Signals to other workflows that are not known to have arrived, by initiated event id.
+    /// Signals to other workflows without a recorded outcome, by initiated event id.
     pub external_signals: Items<ExternalRequest>,
-    /// Cancel requests to other workflows that are not known to have arrived, by initiated event id.
+    /// Cancel requests to other workflows without a recorded outcome, by initiated event id.
     pub external_cancels: Items<ExternalRequest>,
     /// Event of the first cancel request.
     pub cancel_requested: Option<EventId>,
-    /// Request ids of recorded signals, by event id: a repeated request is not a second signal.
+    /// Request ids of recorded signals, by event id, for deduplication.
     pub signal_request_ids: RequestIds,
     pub n_signals: i64,
-    /// Updates that history knows, by their first event id; also the completed ones.
+    /// Updates in history, also completed ones, by first event id.
     pub updates: Items<Update>,
     /// Bytes of all recorded events.
     pub history_size: i64,
     pub memo: Arc<Memo>,
     pub search_attributes: Arc<SearchAttributes>,
-    /// As it is now: it may differ from the one that the run was started with.
+    /// Current priority; may differ from the one at the start.
     pub priority: Option<Priority>,
-    /// Whom to tell when the run closes.
+    /// Completion callbacks; stored but not called.
     pub callbacks: Arc<Vec<CompletionCallback>>,
-    /// Starts that joined the run, and the like.
+    /// Request ids of starts that joined the run.
     pub known_requests: Arc<Vec<KnownRequest>>,
-    /// Where the run can be reset to, one for each version of its worker; oldest first.
+    /// Reset points, one for each worker version; oldest first.
     pub reset_points: Arc<Vec<ResetPoint>>,
     /// Set while the run is paused.
     pub pause: Option<Pause>,
     pub unrecorded: Unrecorded,
 }
 
-/// What no event tells: it is stored, but a replay does not bring it back.
+/// State that no event records: it is stored, but a replay does not restore it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Unrecorded {
     /// Counts the transitions of this run; stored as its `version`, so that a lost write is noticed on load.
     pub db_record_version: i64,
-    /// Transaction id of the newest history node, which names it as real.
+    /// Transaction id of the newest history node, which marks that node as committed.
     pub last_txn_id: i64,
     pub sticky: Option<Sticky>,
-    /// Events that wait for the workflow task in flight to end, by their place in the line.
+    /// Events buffered until the workflow task in flight ends, by sequence number.
     pub buffered_events: Items<HistoryEvent>,
-    /// The last place in that line that was given. None is given twice, so that all that waited can be deleted as a range.
+    /// Last sequence number of a buffered event. Never reused, so that all buffered events can be deleted as a range.
     pub last_waiting_place: i64,
     pub last_updated_at: Option<Timestamp>,
-    /// Of the start that made this run: the same request gets the same run.
+    /// Request id of the start that created this run: a repeated start gets the same run.
     pub start_request_id: String,
-    /// Of the reset that made this run: the same reset gets the same run.
+    /// Request id of the reset that created this run: a repeated reset gets the same run.
     pub reset_request_id: String,
-    /// Of the cancel request, recorded or buffered.
+    /// Request id of the cancel request, recorded or buffered.
     pub cancel_request_id: Option<String>,
-    /// The run that this one was reset to, the last one if there are several.
+    /// The run that this one was last reset to.
     pub reset_run_id: Option<RunId>,
-    /// The last workflow task tried to close the run and could not: signals wait until the next one has ended.
+    /// The last workflow task could not close the run: signals and updates get "busy" while the next one is in flight.
     pub is_closing: bool,
     pub listing: Listing,
-    /// The schedule that started the run, or the first of its chain: it hears how the chain ends.
+    /// The schedule that started the run, or the first of its chain; notified when the chain ends.
     pub schedule_id: Option<Arc<str>>,
 }
 
-/// Where lists find the run: its rows are kept with those of others that started, or closed, at about the same time.
+/// Visibility segments of the run, whose rows are grouped with others that started, or closed, at about the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Listing {
     pub started_in: i64,
@@ -123,14 +123,14 @@ pub enum Status {
 }
 
 impl Status {
-    /// An end after which the policy "allow duplicate if the last run failed" lets another run start.
+    /// A close status after which the policy "allow duplicate if the last run failed" allows another start.
     #[must_use]
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::Canceled | Self::Terminated | Self::TimedOut)
     }
 }
 
-/// The worker that has the run in its cache, and the queue it listens to.
+/// Sticky queue of the worker that has the run in its cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sticky {
     pub task_queue: String,
@@ -154,7 +154,7 @@ impl ExecutionState {
         self.version_history.last().map_or(0, |item| item.version)
     }
 
-    /// The first workflow task was put off, and its time has not come.
+    /// The first workflow task is delayed and not yet scheduled.
     #[must_use]
     pub fn waits_for_first_task(&self) -> bool {
         !self.started.first_task_backoff.is_zero() && !self.had_workflow_task()
@@ -164,13 +164,13 @@ impl ExecutionState {
         self.workflow_task != WorkflowTask::None || self.last_completed_started_event_id.is_some()
     }
 
-    /// What a replay of this run's events gives: two states of which only unrecorded parts differ become equal.
+    /// The state that a replay of this run's events gives: states that differ only in unrecorded parts become equal.
     #[must_use]
     pub fn without_unrecorded(&self) -> Self {
         let mut recorded = self.clone();
         recorded.unrecorded = Unrecorded::default();
         recorded.workflow_task.forget_unrecorded();
-        // Further failures of a failing workflow task leave no event: recorded is only that it fails.
+        // Further failures of a workflow task leave no event: history records only that it fails.
         recorded.workflow_task_attempt = recorded.workflow_task_attempt.min(2);
         let ids: Vec<i64> = recorded.activities.iter().map(|(id, _)| id).collect();
         for id in ids {
@@ -205,7 +205,7 @@ impl ExecutionState {
             assert!(started < self.next_event_id, "I6 the last completed task lies in history");
         }
         if let Some(scheduled) = self.workflow_task.scheduled() {
-            assert_eq!(scheduled.attempt, self.workflow_task_attempt, "I7 a task knows its attempt");
+            assert_eq!(scheduled.attempt, self.workflow_task_attempt, "I7 a task has the attempt of its run");
             if scheduled.is_recorded() {
                 assert!(scheduled.event_id < self.next_event_id, "I8 a normal task is recorded");
             }
@@ -257,7 +257,7 @@ impl ExecutionState {
         assert!(n_ids <= self.n_signals, "I19 a request id belongs to a recorded signal");
     }
 
-    /// What it has to do with other workflows.
+    /// Children and requests to other workflows.
     fn check_others(&self) {
         for (id, child) in self.children.iter() {
             assert_eq!(id, child.initiated_event_id.0, "I29 a child is found by its initiated event");
@@ -273,7 +273,7 @@ impl ExecutionState {
     }
 
     fn check_close(&self) {
-        assert_eq!(self.is_running(), self.closed.is_none(), "I20 a closed run knows its end");
+        assert_eq!(self.is_running(), self.closed.is_none(), "I20 exactly a closed run has an end");
         if let Some(closed) = &self.closed {
             assert_eq!(closed.event_id, self.last_event_id(), "I21 nothing is recorded after the end");
             assert_eq!(self.workflow_task, WorkflowTask::None, "I22 a closed run has no workflow task");

@@ -1,4 +1,4 @@
-//! Queue tasks: what must be done after a commit. Each is asked for where it is decided on; here is only what they are.
+//! Queue tasks: work to do after a commit. Types only: each task is created where it is decided on.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ pub enum Task {
     Visibility(VisibilityTask),
 }
 
-/// What lists tell of the run has changed. The run itself says what they are to tell.
+/// Visibility of the run has changed. The new record is taken from the run itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VisibilityTask {
-    /// The run begins: lists do not know it yet.
+    /// The run is new to visibility.
     pub is_first: bool,
-    /// Search attributes that are other ones now, as they were: lists still find the run by them. One that was not set
-    /// is empty.
+    /// Old values of changed search attributes: visibility still indexes the run by them. One that was not set is
+    /// empty.
     pub replaced: BTreeMap<String, Payload>,
     pub version: i64,
-    /// It is no run that has changed, but a schedule: the task's key has its id for a workflow id.
+    /// A schedule has changed, not a run: the workflow id of the task's key is the schedule id.
     pub is_schedule: bool,
 }
 
-/// To be done at once.
+/// Work to do at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferTask {
     /// Give the scheduled workflow task to matching.
@@ -45,7 +45,7 @@ pub enum TransferTask {
         stamp: i32,
         version: i64,
     },
-    /// Start a child, or let it begin if it was started.
+    /// Start a child, or schedule its first workflow task.
     StartChild {
         initiated_event_id: EventId,
         version: i64,
@@ -60,11 +60,11 @@ pub enum TransferTask {
         initiated_event_id: EventId,
         version: i64,
     },
-    /// The run is over: its parent and its schedule hear of it, its children are dealt with as their policies say.
+    /// The run closed: notify its parent and its schedule, and apply the parent close policies to its children.
     Close {
         version: i64,
     },
-    /// Delete the run, all of it; it is closed.
+    /// Delete the closed run completely.
     Delete {
         version: i64,
     },
@@ -77,14 +77,14 @@ pub struct StickyDispatch {
     pub schedule_to_start_timeout: std::time::Duration,
 }
 
-/// To be looked at when its moment has come. Each names what it was made for, and is dropped if that is over.
+/// Work with a due time. Each names what it was created for, and is dropped if that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimerTask {
     UserTimer {
         started_event_id: EventId,
         version: i64,
     },
-    /// The earliest deadline of an activity's current attempt, or the moment of its next one.
+    /// Due at the activity's next deadline or earlier; re-armed if the deadline has moved.
     ActivityTimeout {
         scheduled_event_id: EventId,
         attempt: i32,
@@ -106,7 +106,7 @@ pub enum TimerTask {
         attempt: i32,
         version: i64,
     },
-    /// The first workflow task was put off: start delay, cron, retry.
+    /// Schedules a delayed first workflow task: start delay, cron, retry.
     FirstWorkflowTask {
         version: i64,
     },
@@ -116,10 +116,10 @@ pub enum TimerTask {
     ExecutionTimeout {
         version: i64,
     },
-    /// The run was closed for as long as its namespace keeps runs: it is deleted.
+    /// The retention of the closed run is over: delete it.
     Retention {
         version: i64,
     },
-    /// A schedule, not a run, has something to do: the task's key has its id for a workflow id.
+    /// A schedule is due, not a run: the workflow id of the task's key is the schedule id.
     Schedule,
 }

@@ -1,4 +1,4 @@
-//! Moments and spans. The caller brings them; nothing here asks what time it is.
+//! Timestamps and spans. The caller provides them; nothing here reads a clock.
 
 use std::ops::Add;
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub struct Timestamp(pub i64);
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 pub(crate) const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// A longer span is cut to this: 250 years, as long as nanoseconds in 64 bits allow with room to add.
+/// Maximum span: 250 years, as long as nanoseconds in 64 bits allow with room to add.
 const SPAN_MAX: Duration = Duration::from_secs(250 * 365 * 24 * 60 * 60);
 
 impl Timestamp {
@@ -20,7 +20,7 @@ impl Timestamp {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// As the public API writes expiration times.
+    /// Rounded as the public API rounds expiration times.
     #[must_use]
     pub(crate) fn rounded_to_millis(self) -> Self {
         Self(self.0.saturating_add(NANOS_PER_MILLI / 2).div_euclid(NANOS_PER_MILLI).saturating_mul(NANOS_PER_MILLI))
@@ -56,7 +56,7 @@ pub(crate) fn to_proto(span: Duration) -> prost_types::Duration {
     prost_types::Duration { seconds: i64::try_from(span.as_secs()).expect("250 years fit"), nanos }
 }
 
-/// A span from the public API: absent is zero, too long is cut, and the text says what is wrong with any other.
+/// Parses a span from the public API: absent is zero, too long is capped, invalid is an error text.
 pub(crate) fn parse_span(span: Option<&prost_types::Duration>) -> Result<Duration, &'static str> {
     let Some(span) = span else { return Ok(Duration::ZERO) };
     if (span.seconds > 0 && span.nanos < 0) || (span.seconds < 0 && span.nanos > 0) {
@@ -70,7 +70,7 @@ pub(crate) fn parse_span(span: Option<&prost_types::Duration>) -> Result<Duratio
     Ok(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(u64::from(nanos))).min(SPAN_MAX))
 }
 
-/// A span that was checked when it came in: an event's, a policy's.
+/// A span of an event or a policy, which was checked on input.
 pub(crate) fn span(span: Option<&prost_types::Duration>) -> Duration {
     parse_span(span).unwrap_or(Duration::ZERO)
 }

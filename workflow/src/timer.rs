@@ -26,13 +26,13 @@ pub struct Timer {
     pub version: i64,
 }
 
-/// The pending timer of this name: one that has neither fired nor waits to be recorded as fired.
+/// The pending timer of this name: its firing is neither recorded nor buffered.
 fn find(draft: &Draft, completion: &mut Completion, timer_id: &str) -> Option<EventId> {
     let all = draft.state.timers.iter().map(|(_, timer)| (timer.timer_id.as_str(), timer.started_event_id));
     completion.timers.find(timer_id, all, |id| waiting_ends(draft).any(|fired| fired == id.0))
 }
 
-/// The timers that have fired, as events that wait to be recorded tell.
+/// Started event ids of the timers whose firing is buffered.
 fn waiting_ends(draft: &Draft) -> impl Iterator<Item = i64> {
     draft.waiting().filter_map(fired_timer).map(|fired| fired.started_event_id)
 }
@@ -88,7 +88,7 @@ pub(crate) fn cancel(
     let cause = WorkflowTaskFailedCause::BadCancelTimerAttributes;
     check_id(draft, cause, &command.timer_id, "CancelTimerCommand")?;
     let pending = find(draft, completion, &command.timer_id).map(|id| id.0);
-    // If it fired while the task was in flight, the workflow never hears of that.
+    // If it fired while the task was in flight, the buffered firing is dropped.
     let started_event_id = pending.or_else(|| {
         let is_it = |event: &HistoryEvent| fired_timer(event).is_some_and(|fired| fired.timer_id == command.timer_id);
         draft.forget_waiting(is_it).as_ref().and_then(fired_timer).map(|fired| fired.started_event_id)
@@ -111,7 +111,7 @@ pub(crate) fn cancel(
     Ok(())
 }
 
-/// A timer's moment came: all timers that are due fire, the earliest first.
+/// A timer task is due: all due timers fire, the earliest first.
 pub(crate) fn fire(draft: &mut Draft, started_event_id: EventId, version: i64) -> Outcome {
     let waiting: BTreeSet<i64> = waiting_ends(draft).collect();
     let mut due: Vec<(Timestamp, i64)> = Vec::new();
@@ -134,11 +134,11 @@ pub(crate) fn fire(draft: &mut Draft, started_event_id: EventId, version: i64) -
         draft.record(what);
     }
     workflow_task::ensure(draft);
-    assert!(draft.state.had_workflow_task(), "the workflow hears that its timers fired");
+    assert!(draft.state.had_workflow_task(), "fired timers need a workflow task");
     Outcome::Changed(Reply::Done)
 }
 
-/// It came too early, or what it was made for is over.
+/// Re-arms an early timer task; drops an obsolete one.
 fn not_yet(draft: &mut Draft, started_event_id: EventId, version: i64) -> Outcome {
     let Some(timer) = draft.state.timers.get(started_event_id.0) else { return Outcome::Unchanged(Reply::Done) };
     let fires_at = timer.fires_at;
@@ -163,7 +163,7 @@ fn check_id(draft: &Draft, cause: WorkflowTaskFailedCause, timer_id: &str, comma
 }
 
 pub(crate) fn apply_started(state: &mut ExecutionState, event: &HistoryEvent, started: &TimerStartedEventAttributes) {
-    // Counted from the event's time and not from now: replay in another cell must find the same moment.
+    // Counted from the event's time and not from now: replay in another cell must give the same time.
     let started_at = event.event_time.map_or(state.started.started_at, Timestamp::from);
     let timer = Timer {
         timer_id: started.timer_id.clone(),

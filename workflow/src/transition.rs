@@ -1,4 +1,4 @@
-//! transition: the one place where an input meets a state. Returns data; nothing is done here.
+//! transition: the one place where an input is applied to a state. Returns data; performs no effects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,18 +30,18 @@ use crate::{
     workflow_task_attempt,
 };
 
-/// What the world looks like at the moment of a decision.
+/// Environment of a decision.
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub now: Timestamp,
     pub failover_version: i64,
-    /// For a run that this transition may have to give birth to.
+    /// Id of the next run, if this transition creates one.
     pub new_run_id: RunId,
-    /// Of that run's start, for nobody asked for it.
+    /// Request id of that run's start, which no client sent.
     pub new_request_id: Uuid,
-    /// How long the namespace keeps a run that closes now.
+    /// Retention of a run that closes now.
     pub retention: Duration,
-    /// Where lists are to find a run that starts or closes now.
+    /// Visibility segment of a run that starts or closes now.
     pub segment: i64,
     pub limits: Limits,
 }
@@ -52,7 +52,7 @@ pub struct Limits {
     pub blob_size: usize,
     pub history_size: i64,
     pub history_count: i64,
-    /// Of what is kept of a run besides its history.
+    /// Bytes of a run besides its history.
     pub mutable_state_size: usize,
     pub suggest_continue_as_new_size: i64,
     pub suggest_continue_as_new_count: i64,
@@ -60,64 +60,64 @@ pub struct Limits {
     pub pending_children: usize,
     pub pending_external_signals: usize,
     pub pending_external_cancels: usize,
-    /// The reference has no such limit. Each timer is a row that is written under the run's lock, and all of them are looked
-    /// through when one fires.
+    /// The reference has no such limit. Each timer is a row that is written under the run's lock, and each firing scans
+    /// all timers.
     pub pending_timers: usize,
     pub signals: i64,
     /// Updates that are not completed.
     pub updates_in_flight: usize,
     /// Bytes of updates that no worker has answered.
     pub updates_in_flight_size: usize,
-    /// Updates of one run, whatever became of them, save those that were rejected.
+    /// Updates of one run in any state, except rejected ones.
     pub updates: usize,
     pub suggest_continue_as_new_updates: usize,
-    /// Events that may be shipped to a worker again after a speculative task left no trace.
+    /// Events that may be sent to a worker again after a discarded speculative task.
     pub discarded_events: i64,
     pub callbacks: usize,
-    /// Of the events of one transition.
+    /// Bytes of the events of one transition.
     pub transaction_size: i64,
     pub buffered_events: usize,
     pub buffered_events_size: usize,
     pub id_length: usize,
-    /// Of the data of one search attribute.
+    /// Bytes of the data of one search attribute.
     pub search_attribute_value_size: usize,
-    /// Of all search attributes of a run.
+    /// Bytes of all search attributes of a run.
     pub search_attributes_size: usize,
     pub default_task_timeout: Duration,
     pub task_timeout_max: Duration,
-    /// How long a worker may keep a workflow task alive without a command.
+    /// Longest time that a worker may keep a workflow task alive without a command.
     pub task_heartbeat_timeout: Duration,
-    /// Added at most to the timeout of a workflow task that fails again and again.
+    /// Maximum backoff added to the timeout of a workflow task that keeps failing.
     pub task_retry_interval_max: Duration,
-    /// Between the beginnings of two runs of which one follows the other.
+    /// Minimum time between the starts of consecutive runs of a chain.
     pub start_interval_min: Duration,
-    /// Of a failure that is kept for the next attempt of an activity.
+    /// Bytes of a failure that is kept for the next attempt of an activity.
     pub activity_failure_size: usize,
 }
 
-/// What became of an input.
+/// Result of an input.
 #[derive(Debug)]
 pub enum Decision {
     Changed(Box<Transition>),
-    /// Nothing to write: a repeated request, a timer that found nothing left to do, a heartbeat-free read.
+    /// Nothing to write: a repeated request, or a timer with nothing left to do.
     Unchanged(Reply),
 }
 
 #[derive(Debug)]
 pub struct Transition {
     pub state: ExecutionState,
-    /// What history gains. Empty if the change leaves no event.
+    /// New events. Empty if the change leaves no event.
     pub events: Vec<HistoryEvent>,
     /// Indices into `events` at which a further history node begins. Empty: all events are one node.
     pub cuts: Vec<usize>,
     pub changed: ChangedItems,
-    /// What must be done next, durable.
+    /// Durable queue tasks.
     pub tasks: Vec<Task>,
-    /// Continue-as-new, retry, cron: born in the same commit. Its own `new_run` is always `None`.
+    /// Continue-as-new, retry, cron: created in the same commit. Its own `new_run` is always `None`.
     pub new_run: Option<Box<Transition>>,
-    /// Whom to wake once committed, in memory only.
+    /// Notifications to publish after the commit, in memory only.
     pub notices: Vec<Notice>,
-    /// What the caller hears once committed.
+    /// Returned to the caller after the commit.
     pub reply: Reply,
 }
 
@@ -147,12 +147,12 @@ pub enum Notice {
         update_id: String,
         outcome: UpdateOutcome,
     },
-    /// By the worker's validator, or because the worker knows no updates. It leaves no trace.
+    /// By the worker's validator, or because the worker does not support updates. Leaves no event.
     UpdateRejected {
         update_id: String,
         failure: Failure,
     },
-    /// It was sent with a workflow task that the server had to fail: it is not sent again.
+    /// Sent with a workflow task that the server had to fail: it is not sent again.
     UpdateAborted {
         update_id: String,
     },
@@ -164,38 +164,38 @@ pub enum Reply {
     WorkflowTaskStarted(Box<WorkflowTaskStarted>),
     WorkflowTaskCompleted {
         new_task: Option<Box<WorkflowTaskStarted>>,
-        /// The task left no trace: the worker goes back to this event.
+        /// The task left no event: the worker rolls back to this one.
         reset_to: Option<EventId>,
-        /// Started at once, for the worker that asked for them.
+        /// Started at once, for the worker that requested them.
         activities: Vec<ActivityStarted>,
     },
-    /// A speculative task that has become pointless: the update that it was made for is no longer known.
+    /// A speculative task was withdrawn: its update is no longer in memory.
     WorkflowTaskWithdrawn,
-    /// The commands were wrong: the task's failure is recorded, and the worker is told why.
+    /// A command was invalid: the task's failure is recorded, and the worker gets the reason.
     BadCommand {
         cause: WorkflowTaskFailedCause,
         message: String,
     },
-    /// The worker kept the task alive for too long: it is timed out, and the worker hears "not found".
+    /// The worker kept the task alive for too long: it is timed out, and the worker gets "not found".
     WorkflowTaskHeartbeatTimedOut,
-    /// The run had outgrown a limit and is terminated instead; the caller hears an invalid argument.
+    /// The run had exceeded a limit and is terminated instead; the caller gets an invalid argument.
     Terminated {
         message: String,
     },
     ActivityStarted(Box<ActivityStarted>),
     Heartbeat(HeartbeatFlags),
-    /// What the options of the last activity are now.
+    /// Current options of the last targeted activity.
     ActivityOptions(Box<ActivityOptions>),
     Started {
         run_id: RunId,
-        /// The first one, started at once for the caller.
+        /// The first workflow task, started at once for the caller.
         task: Option<Box<WorkflowTaskStarted>>,
     },
-    /// The run's priority as it is now.
+    /// The run's current priority.
     Priority(Option<Priority>),
 }
 
-/// What a worker hears of its activity while it is at it.
+/// Heartbeat response to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "as the public response has them")]
 pub struct HeartbeatFlags {
@@ -204,7 +204,7 @@ pub struct HeartbeatFlags {
     pub reset: bool,
 }
 
-/// What a worker needs to know of the workflow task it was given, besides history.
+/// A started workflow task as its worker gets it, besides history.
 #[derive(Debug, Clone)]
 pub struct WorkflowTaskStarted {
     pub scheduled_event_id: EventId,
@@ -217,11 +217,11 @@ pub struct WorkflowTaskStarted {
     pub workflow_type: String,
     /// The run's own queue, whichever queue was polled.
     pub task_queue: String,
-    /// Was polled from the sticky queue: the worker has the history up to its last task.
+    /// The worker has the history up to its last task: a sticky poll, or the task follows a completion.
     pub is_sticky: bool,
     /// First event id that is not part of the history to be read from the store for this task.
     pub next_event_id: EventId,
-    /// Scheduled and started events of a transient task: shown to the worker, not written.
+    /// Scheduled and started events of a transient or speculative task: shown to the worker, not written.
     pub transient_events: Vec<HistoryEvent>,
     /// Updates to answer.
     pub messages: Vec<Message>,
@@ -236,7 +236,7 @@ pub struct ActivityStarted {
     pub current_attempt_scheduled_at: Timestamp,
     pub activity_id: String,
     pub activity_type: String,
-    /// Node of history that holds the scheduled event, where the input and the header are.
+    /// History node that holds the scheduled event, which has the input and the header.
     pub scheduled_batch_id: EventId,
     pub heartbeat_details: Option<Payloads>,
     pub schedule_to_close_timeout: Duration,
@@ -248,12 +248,12 @@ pub struct ActivityStarted {
     pub priority: Option<Priority>,
 }
 
-/// Nothing changed; tell the caller. The messages are part of the public behaviour.
+/// The input is rejected and nothing changed. The messages are part of the public behaviour.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejection {
     #[error("workflow execution already completed")]
     ExecutionClosed,
-    /// A token of a task that is over, or was never.
+    /// The token's task is over, or never existed.
     #[error("Workflow task not found.")]
     WorkflowTaskNotFound,
     #[error("invalid activityID or activity already timed out or invoking workflow is completed")]
@@ -266,7 +266,7 @@ pub enum Rejection {
     ActivityIdNotFound(String),
     #[error("Pending child execution not found.")]
     ChildNotFound,
-    /// Who asks is not the parent of this run.
+    /// The sender is not the parent of this run.
     #[error("workflow parent does not match")]
     OtherParent,
     #[error("workflow execution not found")]
@@ -274,14 +274,14 @@ pub enum Rejection {
     /// Resource exhausted, busy workflow: the caller should try again a little later.
     #[error("{0}")]
     Busy(String),
-    /// None that an operator means is pending.
+    /// No pending activity matches an operator's target.
     #[error("Can't find pending activity with such ID. Invalid activityID or activity already completed")]
     NoSuchActivity,
     #[error("{0}")]
     FailedPrecondition(String),
     #[error("{0}")]
     InvalidArgument(String),
-    /// Its workflow tasks fail: what needs one cannot be done.
+    /// The run's workflow tasks keep failing: what needs one is rejected.
     #[error("{0}")]
     WorkflowNotReady(String),
     /// A limit of the run is reached.
@@ -302,7 +302,7 @@ impl Transition {
 pub enum LimitCause {
     Signals,
     BlobSize,
-    /// There will be room again.
+    /// Temporary: completed updates make room.
     UpdatesInFlight,
     Updates,
 }
@@ -344,16 +344,16 @@ impl Default for Limits {
     }
 }
 
-/// What became of an input, while the draft is still open.
+/// Result of an input, while the draft is still open.
 pub(crate) enum Outcome {
     Changed(Reply),
     Unchanged(Reply),
 }
 
-/// Decides what becomes of a run when something happens to it.
+/// Decides how an input changes a run.
 ///
 /// # Errors
-/// If the input cannot happen to this run; nothing changes then.
+/// If the input is not valid for this run; nothing changes then.
 pub fn transition(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decision, Rejection> {
     let decision = decide(state, input, facts)?;
     Ok(match decision {
@@ -408,7 +408,7 @@ fn decide(state: &ExecutionState, input: Input, facts: &Facts) -> Result<Decisio
     })
 }
 
-/// Most things happen only to a run that is not over.
+/// Rejects inputs that only an open run accepts.
 fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
     if state.is_running() {
         return Ok(());
@@ -417,7 +417,7 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
         // A repeated signal, a cancel request and a late timer find that there is nothing to do.
         Input::Signal(_) | Input::SignalAndBegin(_) | Input::RequestCancel(_) | Input::Due(_) => Ok(()),
         Input::LeaveTo(_) | Input::Delete => Ok(()),
-        // What became of it may be known.
+        // The update's outcome may be recorded.
         Input::AdmitUpdate(_) => Ok(()),
         Input::CompleteWorkflowTask(_) => Err(Rejection::WorkflowTaskNotFound),
         Input::Terminate(_)
@@ -448,7 +448,7 @@ fn check_open(state: &ExecutionState, input: &Input) -> Result<(), Rejection> {
     }
 }
 
-/// A timer task's moment has come. What it was made for may be over.
+/// A timer task is due. Its purpose may be obsolete.
 #[rustfmt::skip]
 fn due(draft: &mut Draft, task: TimerTask) -> Outcome {
     if !draft.state.is_running() {
@@ -463,7 +463,7 @@ fn due(draft: &mut Draft, task: TimerTask) -> Outcome {
         TimerTask::FirstWorkflowTask { .. } => workflow_task_attempt::begin(draft),
         TimerTask::RunTimeout { .. } => close::time_out_run(draft),
         TimerTask::ExecutionTimeout { .. } => close::time_out_execution(draft),
-        // It is deleted, which is no transition, and only once it is closed.
+        // Retention deletes a closed run, which is no transition.
         TimerTask::Retention { .. } | TimerTask::Schedule => Outcome::Unchanged(Reply::Done),
     }
 }
@@ -475,7 +475,7 @@ fn reset_sticky(draft: &mut Draft) -> Outcome {
     }
 }
 
-/// A run that outgrows its limits is terminated, in place of what was about to happen to it.
+/// Terminates a run that exceeds its limits, in place of the decided transition.
 fn within_limits(state: &ExecutionState, changed: Box<Transition>, facts: &Facts) -> Box<Transition> {
     let limits = &facts.limits;
     if !changed.state.is_running() {

@@ -1,5 +1,5 @@
-//! Updates: admitted, accepted, completed. What history tells of them; those that it does not tell of yet wait in the
-//! server's memory, and come with the inputs that concern them.
+//! Updates in history: admitted, accepted, completed. Updates that are not in history yet are in the server's memory,
+//! and come with the inputs that concern them.
 
 use std::sync::Arc;
 
@@ -20,33 +20,33 @@ use crate::speculative;
 use crate::state::ExecutionState;
 use crate::transition::{LimitCause, Limits, Outcome, Rejection, Reply};
 
-/// After so many attempts at a workflow task an update would only fail with it.
+/// From this attempt on, an update would only fail with its workflow task.
 const FAILING_ATTEMPT: i32 = 3;
 
-/// An update that history knows. It stays when it is completed: a repeated request finds its outcome.
+/// An update in history. Kept after completion: a repeated request finds its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update {
     pub update_id: String,
-    /// Set if an event brought its request: it came from a run that was reset.
+    /// Set if an event has its request: a reset reapplied it.
     pub admitted: Option<RecordedAt>,
     pub accepted_event_id: Option<EventId>,
-    /// Where its outcome is.
+    /// Location of its outcome.
     pub completed: Option<RecordedAt>,
 }
 
-/// Where in history something is.
+/// Location of an event in history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedAt {
     pub event_id: EventId,
-    /// Node of history that holds the event.
+    /// History node that holds the event.
     pub batch_id: EventId,
 }
 
-/// An update that was admitted, and neither accepted nor rejected: only the server's memory has it.
+/// An admitted update that is neither accepted nor rejected: only the server's memory has it.
 #[derive(Debug, Clone)]
 pub struct WaitingUpdate {
     pub request: Arc<Request>,
-    /// A worker was given it with a workflow task.
+    /// Sent to a worker with a workflow task.
     pub is_sent: bool,
 }
 
@@ -63,7 +63,7 @@ impl Update {
         self.accepted_event_id.is_some()
     }
 
-    /// Its first event, by which it is found.
+    /// Its first event, the key of `ExecutionState::updates`.
     #[must_use]
     pub fn first_event_id(&self) -> EventId {
         let first = self.admitted.map(|admitted| admitted.event_id).or(self.accepted_event_id);
@@ -74,12 +74,12 @@ impl Update {
 impl ExecutionState {
     #[must_use]
     pub fn find_update(&self, update_id: &str) -> Option<&Update> {
-        // The newest first: whoever asks has most likely just sent it.
+        // Newest first: a lookup is most likely for an update that was just sent.
         self.updates.iter().rev().map(|(_, update)| update).find(|update| update.update_id == update_id)
     }
 }
 
-/// A client's update. Nothing is recorded: a workflow task is scheduled that brings it to a worker, unless there is one.
+/// Admits a client's update. Nothing is recorded: a workflow task is scheduled to send it, unless one is pending.
 pub(crate) fn admit(draft: &mut Draft, input: &AdmitUpdate) -> Result<Outcome, Rejection> {
     check_chain(&draft.state, input.first_run_id)?;
     let update_id = update_id(input.request.meta.as_ref());
@@ -129,7 +129,7 @@ fn check_limits(state: &ExecutionState, input: &AdmitUpdate, limits: &Limits) ->
     Ok(())
 }
 
-/// A run has room for one more update, of which so many wait in memory.
+/// Checks that a run has room for one more update, with `n_waiting` in memory.
 pub(crate) fn check_total(state: &ExecutionState, n_waiting: usize, limits: &Limits) -> Result<(), String> {
     if state.updates.len() + n_waiting < limits.updates {
         return Ok(());
@@ -143,24 +143,24 @@ pub(crate) fn check_total(state: &ExecutionState, n_waiting: usize, limits: &Lim
     ))
 }
 
-/// The update that an event brings into history, and how it came there.
+/// The update that an event brings into history, and its origin.
 fn brought(event: &HistoryEvent) -> Option<(&Request, UpdateAdmittedEventOrigin)> {
     if let Some(Attributes::WorkflowExecutionUpdateAdmittedEventAttributes(admitted)) = &event.attributes {
         return Some((admitted.request.as_ref()?, admitted.origin()));
     }
     if let Some(Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(accepted)) = &event.attributes {
-        // Without a request it was admitted by an event of its own.
+        // Without a request here, an admitted event has it.
         return Some((accepted.accepted_request.as_ref()?, UpdateAdmittedEventOrigin::Reapply));
     }
     None
 }
 
-/// Whether a run that is reset to a point before this event is given an update by it.
+/// Whether a reset to a point before this event reapplies an update.
 pub(crate) fn is_brought_by(event: &HistoryEvent) -> bool {
     brought(event).is_some()
 }
 
-/// Admits an update by an event, for its base had it: its request is in history then.
+/// Reapplies an update of the base run: an admitted event records its request.
 pub(crate) fn reapply(draft: &mut Draft, event: &HistoryEvent) {
     let Some((request, origin)) = brought(event) else { return };
     let id = update_id(request.meta.as_ref());
@@ -174,7 +174,7 @@ pub(crate) fn reapply(draft: &mut Draft, event: &HistoryEvent) {
     ));
 }
 
-/// The id that a client gave the update; empty in what no client of ours sends.
+/// The id that a client gave the update; empty if the message has none.
 pub(crate) fn update_id(meta: Option<&Meta>) -> &str {
     meta.map_or("", |meta| meta.update_id.as_str())
 }

@@ -1,4 +1,4 @@
-//! Protocol messages: how an update's request reaches a worker, and what the worker answers with a workflow task.
+//! Protocol messages: requests of updates to a worker, and its answers with a workflow task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,23 +25,23 @@ use crate::update::{Update, WaitingUpdate, check_total, update_id};
 const CAUSE: WorkflowTaskFailedCause = WorkflowTaskFailedCause::BadUpdateWorkflowExecutionMessage;
 const PROTOCOL: &str = "temporal.api.update.v1";
 
-/// What a worker answers with a workflow task, and the updates that it may answer.
+/// A worker's answers with a workflow task, and the updates that it may answer.
 #[derive(Default)]
 pub(crate) struct Answers {
-    /// Nothing where a command has named one.
+    /// `None` where a command has taken the message.
     messages: Vec<Option<Message>>,
-    /// Where the first message of each id stands, once a command names one. A second one of the same id cannot be named.
+    /// Index of the first message of each id, built once a command names one. A duplicate id cannot be named.
     places: Option<BTreeMap<String, usize>>,
     waiting: Vec<WaitingUpdate>,
-    /// Updates that this workflow task rejects: nothing more can be said of them.
+    /// Updates that this workflow task rejects: further messages for them are refused.
     rejected: BTreeSet<String>,
 }
 
-/// Which of the waiting updates a workflow task brings to its worker.
+/// Waiting updates that a workflow task sends to its worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sending {
     All,
-    /// The worker still has those that it was sent.
+    /// Unsent ones only: the worker still has the others.
     OnlyNew,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn requests(waiting: &[WaitingUpdate], started_event_id: EventId, sen
         .map(|update| Message {
             id: request_message_id(update.id()),
             protocol_instance_id: update.id().to_owned(),
-            // After all that the worker sees with the task.
+            // After all events that the worker sees with the task.
             sequencing_id: Some(SequencingId::EventId(started_event_id.0 - 1)),
             body: Some(prost_types::Any {
                 type_url: format!("type.googleapis.com/{}", Request::full_name()),
@@ -68,7 +68,7 @@ fn request_message_id(update_id: &str) -> String {
     format!("{update_id}/request")
 }
 
-/// Refuses messages that are none at all.
+/// Refuses messages without a body or a valid type name.
 pub(crate) fn check(messages: &[Message]) -> Result<(), String> {
     for message in messages {
         let body = message.body.as_ref().ok_or("nil message body")?;
@@ -87,7 +87,7 @@ fn type_name(type_url: &str) -> &str {
     type_url.rsplit('/').next().unwrap_or_default()
 }
 
-/// Nothing but rejections, which leave no trace in history.
+/// All messages are rejections, which leave no event.
 pub(crate) fn only_reject(messages: &[Message]) -> bool {
     let is_rejection = |body: &prost_types::Any| type_name(&body.type_url) == Rejection::full_name();
     messages.iter().all(|message| message.body.as_ref().is_some_and(is_rejection))
@@ -108,7 +108,7 @@ impl Answers {
         let places = self.places.get_or_insert_with(|| {
             let ids =
                 messages.iter().enumerate().filter_map(|(place, message)| Some((message.as_ref()?.id.clone(), place)));
-            // The first of an id is put in last, and stays.
+            // Reversed: the first of an id is inserted last, and stays.
             ids.rev().collect()
         });
         messages.get_mut(*places.get(message_id)?)?.take()
@@ -120,7 +120,7 @@ impl Answers {
     }
 }
 
-/// Decides on a `ProtocolMessage` command: it says where in the order of commands a message stands.
+/// Decides on a `ProtocolMessage` command, which gives a message its place in the order of commands.
 pub(crate) fn process_command(
     draft: &mut Draft,
     completion: &mut Completion,
@@ -199,12 +199,12 @@ fn reject(draft: &mut Draft, completion: &mut Completion, id: &str, message: Rej
 
 /// An update that a worker may accept or reject now.
 struct Unanswered {
-    /// `None`: an event has the request.
+    /// `None`: the request is in an event.
     in_memory: Option<Arc<Request>>,
 }
 
-/// `None`: the run is over, and so are its updates. The worker sends the request along, which helps if the server has
-/// forgotten it.
+/// `None`: the run is closed, and so are its updates. The worker returns the request, in case the server has lost it
+/// from memory.
 fn take_unanswered(
     draft: &Draft,
     completion: &mut Completion,
@@ -265,8 +265,8 @@ fn complete(draft: &mut Draft, completion: &Completion, id: &str, message: Respo
     Ok(())
 }
 
-/// The worker had these updates with its task and said nothing of them: it does not know updates. They are rejected, or
-/// they would come again and again.
+/// Rejects updates that the worker got with its task and did not answer: it does not support updates. Otherwise they
+/// would be sent again with each task.
 pub(crate) fn reject_unprocessed(draft: &mut Draft, completion: &mut Completion) {
     let waiting = std::mem::take(&mut completion.answers.waiting);
     let (sent, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|waiting| waiting.is_sent);
@@ -294,7 +294,7 @@ fn unprocessed() -> Failure {
     }
 }
 
-/// What became of an update so far, in the words of the reference.
+/// State of an update, as the reference names it.
 fn standing(update: &Update, completion: &Completion) -> &'static str {
     let is_new = |event_id: EventId| event_id > completion.event_id;
     match (update.accepted_event_id, update.completed) {

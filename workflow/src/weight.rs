@@ -1,4 +1,4 @@
-//! About how many bytes of a run are kept besides its history: what its worker lets pile up has a limit.
+//! Approximate size of a run's mutable state, which is limited: a worker can let it grow.
 
 use prost::Message;
 use proto::temporal::api::history::v1::HistoryEvent;
@@ -10,18 +10,18 @@ use crate::state::ExecutionState;
 use crate::timer::Timer;
 use crate::update::Update;
 
-/// What an item of a run takes where it is stored: at least the bytes of everything in it that has no fixed size.
+/// Approximate stored size of an item: its payloads and names, and a fixed allowance.
 pub trait Weigh {
     fn bytes(&self) -> usize;
 }
 
-/// Ids, times and numbers of an item.
+/// Bytes for the ids, times and numbers of an item.
 const ITEM: usize = 64;
-/// Those of a run.
+/// Bytes for those of a run.
 const RUN: usize = 512;
 
 impl ExecutionState {
-    /// About how many bytes are kept of it besides its history.
+    /// Approximate bytes stored for the run besides its history.
     #[must_use]
     pub fn mutable_state_size(&self) -> usize {
         let items = self.activities.bytes()
@@ -35,7 +35,7 @@ impl ExecutionState {
         self.state_row_size() + self.memo.encoded_len() + self.search_attributes.encoded_len() + items + waiting
     }
 
-    /// About how many bytes the row takes that every transition writes.
+    /// Approximate bytes of the row that every transition writes.
     #[must_use]
     pub fn state_row_size(&self) -> usize {
         let callbacks: usize =
@@ -53,7 +53,7 @@ impl ExecutionState {
         RUN + callbacks + requests + points + pause + versions + ids
     }
 
-    /// About how many bytes the row takes that is written when the run begins.
+    /// Approximate bytes of the row that is written when the run starts.
     #[must_use]
     pub fn started_row_size(&self) -> usize {
         let started = &self.started;

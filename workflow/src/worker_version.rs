@@ -1,5 +1,5 @@
-//! The versions of workers, as search attributes of the runs whose workflow tasks they completed. They follow from the
-//! completed tasks and are recorded in no other event.
+//! Worker versions as search attributes of the runs whose workflow tasks they completed. Derived from completed events
+//! and recorded in no other event.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::state::ExecutionState;
 
 const BUILD_IDS: &str = "BuildIds";
 const BINARY_CHECKSUMS: &str = "BinaryChecksums";
-/// Of a run whose last task was completed by a worker that no version rules.
+/// Marks a run whose last task was completed by an unversioned worker.
 const UNVERSIONED: &str = "unversioned";
 const ASSIGNED_PREFIX: &str = "assigned:";
-/// A value of a search attribute is at most so large: the oldest versions make room.
+/// Bytes of a search attribute value at most: the oldest versions are dropped.
 const VALUE_SIZE_MAX: usize = 2048;
 
-/// A workflow task completed: the run can be found by the version of the worker.
+/// Indexes the run by the version of the worker that completed a workflow task.
 #[expect(deprecated, reason = "old workers send a version")]
 pub(crate) fn apply_completed(state: &mut ExecutionState, completed: &WorkflowTaskCompletedEventAttributes) {
     let known = list(state.search_attributes.indexed_fields.get(BUILD_IDS));
@@ -27,14 +27,14 @@ pub(crate) fn apply_completed(state: &mut ExecutionState, completed: &WorkflowTa
     }
 }
 
-/// A worker with a checksum left the first point to reset to: the run can be found by all of those that it knows.
+/// Indexes the run by the checksums of all its reset points.
 pub(crate) fn apply_checksums(state: &mut ExecutionState) {
     let checksums = state.reset_points.iter().map(|point| &point.binary_checksum);
     let checksums: Vec<String> = checksums.filter(|checksum| !checksum.is_empty()).cloned().collect();
     set(state, BINARY_CHECKSUMS, &checksums);
 }
 
-/// What rules the run comes first; then all versions in the order in which they came.
+/// The unversioned marker comes first, if it applies; then all versions in order of arrival.
 fn build_ids(known: &[String], stamp: Option<&WorkerVersionStamp>) -> Vec<String> {
     let is_ruled = stamp.is_some_and(|stamp| stamp.use_versioning);
     let rule = (!is_ruled).then(|| UNVERSIONED.to_owned());
@@ -53,7 +53,7 @@ fn named(stamp: &WorkerVersionStamp) -> String {
 
 fn bounded(mut build_ids: Vec<String>) -> Vec<String> {
     while build_ids.len() > 1 && encoded(&build_ids).len() > VALUE_SIZE_MAX {
-        // The rule stays: whether a version is still in use is asked by it.
+        // The marker stays: queries for versions in use depend on it.
         let oldest = usize::from(build_ids[0] == UNVERSIONED);
         build_ids.remove(oldest);
     }
@@ -69,7 +69,7 @@ fn encoded(values: &[String]) -> Vec<u8> {
     serde_json::to_vec(values).expect("strings are always encoded")
 }
 
-/// A list of keywords as a search attribute has it.
+/// Encodes a list of keywords as a search attribute.
 pub(crate) fn keywords(values: &[String]) -> Payload {
     let metadata = [("encoding", "json/plain"), ("type", "KeywordList")];
     let metadata = metadata.map(|(key, value)| (key.to_owned(), bytes::Bytes::from_static(value.as_bytes())));

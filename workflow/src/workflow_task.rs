@@ -40,14 +40,14 @@ pub enum WorkflowTask {
 pub struct Scheduled {
     pub event_id: EventId,
     pub at: Timestamp,
-    /// Of the first in a row of tasks that a worker keeps alive without a command. Not recorded.
+    /// Schedule time of the first in a row of tasks that a worker keeps alive without a command. Not recorded.
     pub first_scheduled_at: Timestamp,
     /// Counts from 1; grows only with attempts that a worker had started.
     pub attempt: i32,
     pub task_queue: String,
     pub start_to_close_timeout: Duration,
     pub version: i64,
-    /// Made for an update that may leave no trace: its events are written only if it does something.
+    /// Scheduled for an update that may be rejected: its events are written only if there is something to record.
     pub is_speculative: bool,
 }
 
@@ -99,14 +99,14 @@ impl Scheduled {
         self.attempt > 1
     }
 
-    /// History tells of it.
+    /// History has its events.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         !self.is_transient() && !self.is_speculative
     }
 }
 
-/// Who ends a workflow task that did not complete.
+/// Cause and author of a workflow task failure.
 pub(crate) struct TaskFailure {
     pub cause: WorkflowTaskFailedCause,
     pub failure: Option<Failure>,
@@ -114,11 +114,11 @@ pub(crate) struct TaskFailure {
     pub binary_checksum: String,
 }
 
-/// Names the server itself in events.
+/// The server's own identity in events.
 pub(crate) const SERVER_IDENTITY: &str = "history-service";
 
 impl TaskFailure {
-    /// The server ends the task, for the run must close or its events wait no longer.
+    /// The server fails the task because the run must close or too many events are buffered.
     pub(crate) fn forced() -> Self {
         Self {
             cause: WorkflowTaskFailedCause::ForceCloseCommand,
@@ -129,7 +129,7 @@ impl TaskFailure {
     }
 }
 
-/// The running task that a worker speaks of.
+/// The running task that a task token refers to.
 pub(crate) fn find_running(state: &ExecutionState, task: TaskRef) -> Result<(Scheduled, Running), Rejection> {
     let WorkflowTask::Running(scheduled, running) = &state.workflow_task else {
         return Err(Rejection::WorkflowTaskNotFound);
@@ -141,7 +141,7 @@ pub(crate) fn find_running(state: &ExecutionState, task: TaskRef) -> Result<(Sch
     if is_it { Ok((scheduled.clone(), running.clone())) } else { Err(Rejection::WorkflowTaskNotFound) }
 }
 
-/// Sees to it that a workflow task is pending, and on its way to a worker; unless the run is paused.
+/// Schedules and dispatches a workflow task if none is pending, unless the run is paused.
 pub(crate) fn ensure(draft: &mut Draft) {
     if draft.state.workflow_task == WorkflowTask::None && !pause::is_paused(draft) {
         schedule_and_dispatch(draft, draft.now());
@@ -153,11 +153,11 @@ pub(crate) fn schedule_and_dispatch(draft: &mut Draft, first_scheduled_at: Times
     dispatch(draft);
 }
 
-/// Makes a workflow task pending: recorded, or transient if the ones before it failed and nothing has come since.
+/// Schedules a workflow task: recorded, or transient if the previous one failed and no event came since.
 pub(crate) fn schedule(draft: &mut Draft, first_scheduled_at: Timestamp) {
     assert_eq!(draft.state.workflow_task, WorkflowTask::None, "at most one workflow task is pending");
     if draft.has_waiting() {
-        // The worker will see something new: this is not another attempt at the same.
+        // The worker will see new events: this is not a retry of the same task.
         draft.state.workflow_task_attempt = 1;
         draft.flush();
     }
@@ -177,7 +177,7 @@ pub(crate) fn schedule(draft: &mut Draft, first_scheduled_at: Timestamp) {
     assert!(matches!(draft.state.workflow_task, WorkflowTask::Scheduled(_)), "the task is pending");
 }
 
-/// A task at the end of history that history does not tell of.
+/// A task at the end of history that is not recorded.
 pub(crate) fn unrecorded(draft: &Draft, first_scheduled_at: Timestamp) -> Scheduled {
     let attempt = draft.state.workflow_task_attempt;
     Scheduled {
@@ -214,7 +214,7 @@ pub(crate) fn dispatch(draft: &mut Draft) {
     draft.transfer(TransferTask::WorkflowTask { task_queue, sticky, scheduled_event_id, attempt, version });
 }
 
-/// Who starts a workflow task, and what for besides its events.
+/// Request, worker and number of waiting updates of a workflow task start.
 pub(crate) struct Starting {
     pub request_id: String,
     pub identity: String,
@@ -222,7 +222,7 @@ pub(crate) struct Starting {
     pub worker_version: Option<WorkerVersionStamp>,
 }
 
-/// Records that the scheduled task is started, though no worker has it.
+/// Records a start of the scheduled task without a worker.
 pub(crate) fn record_start(draft: &mut Draft, starting: Starting) {
     let WorkflowTask::Scheduled(scheduled) = draft.state.workflow_task.clone() else {
         unreachable!("only a scheduled task is started")
@@ -243,7 +243,7 @@ fn running(draft: &Draft, scheduled: &Scheduled, starting: Starting) -> Running 
     }
 }
 
-/// Gives the scheduled task to a worker.
+/// Starts the scheduled task on a worker.
 pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
     let WorkflowTask::Scheduled(mut scheduled) = draft.state.workflow_task.clone() else {
         unreachable!("only a scheduled task is started")
@@ -252,7 +252,7 @@ pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
     let running = running(draft, &scheduled, starting);
     let is_overtaken = scheduled.event_id != draft.state.next_event_id || scheduled.version != draft.version();
     if !scheduled.is_recorded() && is_overtaken {
-        // Events came since it was scheduled: it becomes a first attempt, at the end of history.
+        // Events came since it was scheduled: it is recorded as a first attempt, at the end of history.
         let (timeout, first_scheduled_at) = (scheduled.start_to_close_timeout, scheduled.first_scheduled_at);
         draft.state.workflow_task = WorkflowTask::None;
         record_scheduled(draft, 1, timeout, draft.now());
@@ -272,7 +272,7 @@ pub(crate) fn start_scheduled(draft: &mut Draft, starting: Starting) {
     draft.timer(fires_at, TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version });
 }
 
-/// Records that the running task completed; a transient one's schedule and start too.
+/// Records the completion of the running task; for a transient task also its schedule and start.
 #[expect(deprecated, reason = "old workers send a version")]
 pub(crate) fn record_completed(draft: &mut Draft, completed: WorkflowTaskCompletedEventAttributes) {
     let WorkflowTask::Running(scheduled, running) = draft.state.workflow_task.clone() else {
@@ -354,7 +354,7 @@ pub(crate) fn time_out_scheduled(draft: &mut Draft) {
     leave_sticky_queue(&mut draft.state);
 }
 
-/// Too many events wait for the task in flight: it ends, so that they can be recorded, and another one is scheduled.
+/// Fails the task in flight because too many events are buffered: they are recorded, and another task is scheduled.
 pub(crate) fn force_close(draft: &mut Draft) {
     fail_running(draft, TaskFailure::forced());
     ensure(draft);
@@ -369,8 +369,8 @@ fn end_transient(state: &mut ExecutionState) {
     state.unrecorded.is_closing = false;
 }
 
-/// After a failure the next worker may be any. Failing on the sticky queue does not count as an attempt: it is tried
-/// once more on the run's own queue first.
+/// After a failure any worker may take the next task. A failure on the sticky queue does not count as an attempt: the
+/// run's own queue is tried first.
 fn leave_sticky_queue(state: &mut ExecutionState) {
     if state.unrecorded.sticky.take().is_some() {
         state.workflow_task_attempt = 1;
@@ -418,7 +418,7 @@ fn record_scheduled(draft: &mut Draft, attempt: i32, timeout: Duration, at: Time
     draft.record(Entry { at: Some(at), ..what.into() });
 }
 
-/// Records that a task was scheduled some time ago, in the queue that it lies in.
+/// Records the schedule of a task that is already scheduled, with its original time and queue.
 pub(crate) fn record_as_scheduled(draft: &mut Draft, scheduled: &Scheduled) {
     let own_queue = draft.state.started.task_queue.clone();
     let queue = if scheduled.task_queue == own_queue {
@@ -433,7 +433,7 @@ pub(crate) fn record_as_scheduled(draft: &mut Draft, scheduled: &Scheduled) {
     }
 }
 
-/// Records a start, with the version of the worker if it told one.
+/// Records a start, with the version stamp of the worker if it sent one.
 #[expect(deprecated, reason = "old workers send a version")]
 pub(crate) fn record_started(
     draft: &mut Draft,

@@ -41,15 +41,15 @@ pub(crate) fn start(draft: &mut Draft, input: StartWorkflowTask) -> Result<Outco
         return Ok(Outcome::Unchanged(Reply::WorkflowTaskStarted(Box::new(started))));
     }
     if scheduled.is_speculative && input.updates.is_empty() {
-        // The server has lost its memory. Whoever waits for the update will send it again.
+        // The server lost the update from its memory. The client will send it again.
         speculative::withdraw(draft);
         return Ok(Outcome::Changed(Reply::WorkflowTaskWithdrawn));
     }
     let was_dispatched_here = scheduled.task_queue == input.task_queue;
     match &draft.state.unrecorded.sticky {
-        // The worker with the cache did not take it: whoever did needs the whole history.
+        // Another worker than the one with the cache took the task: it needs the whole history.
         Some(sticky) if sticky.task_queue != input.task_queue => draft.state.unrecorded.sticky = None,
-        // It still lies in a sticky queue that the run has left: the timer of that queue will bring it back.
+        // The task is in a sticky queue that the run has left: its schedule-to-start timer will dispatch it again.
         None if was_dispatched_here && input.task_queue != draft.state.started.task_queue => {
             return Err(Rejection::WorkflowTaskNotFound);
         }
@@ -61,7 +61,7 @@ pub(crate) fn start(draft: &mut Draft, input: StartWorkflowTask) -> Result<Outco
     Ok(Outcome::Changed(Reply::WorkflowTaskStarted(Box::new(started))))
 }
 
-/// A worker answers with commands. If one of them is bad, nothing of the answer is kept, and the task fails.
+/// A worker answers with commands. If one is bad, none takes effect, and the task fails.
 pub(crate) fn complete(
     state: &ExecutionState,
     input: CompleteWorkflowTask,
@@ -86,7 +86,7 @@ pub(crate) fn complete(
         Ok(reply) => Ok(draft.finish(reply)),
         Err(bad) => {
             if scheduled.is_transient() && bad.cause != WorkflowTaskFailedCause::UnhandledCommand {
-                // It fails again and again: it is left to time out, so that it is tried less and less often.
+                // A task that keeps failing is left to time out, so that it is retried with backoff.
                 return Err(Rejection::InvalidArgument(bad.message()));
             }
             let mut draft = Draft::new(state, facts);
@@ -99,7 +99,7 @@ pub(crate) fn complete(
     }
 }
 
-/// A worker may ask for another task without a command, to show that it lives; but not for ever.
+/// A worker may heartbeat with a completion without commands, but only for `task_heartbeat_timeout`.
 fn is_alive_for_too_long(input: &CompleteWorkflowTask, scheduled: &Scheduled, facts: &Facts) -> bool {
     is_heartbeat(input) && facts.now > scheduled.first_scheduled_at + facts.limits.task_heartbeat_timeout
 }
@@ -157,7 +157,7 @@ fn process(draft: &mut Draft, mut input: CompleteWorkflowTask, scheduled: &Sched
     let updates = completion.answers.waiting();
     let (request_id, identity, worker_version) = (input.request_id, completion.identity, input.worker_version);
     start_scheduled(draft, Starting { request_id, identity, n_waiting_updates: updates.len(), worker_version });
-    // A worker that only asks for more time still has the updates that it was sent.
+    // A worker that forces a new task still has the updates that it was sent.
     let sending = if input.force_new_task { Sending::OnlyNew } else { Sending::All };
     // The worker that gets it has just had the one before, so it has the history.
     let started = WorkflowTaskStarted { is_sticky: true, ..started_reply(&draft.state, updates, sending) };
@@ -196,7 +196,7 @@ fn fail_for(draft: &mut Draft, bad: &BadCommand, identity: String, binary_checks
 pub(crate) fn fail(draft: &mut Draft, input: FailWorkflowTask) -> Result<Outcome, Rejection> {
     find_running(&draft.state, input.task)?;
     if input.cause == WorkflowTaskFailedCause::GrpcMessageTooLarge {
-        // It would be too large again.
+        // A retry would be too large again.
         let reason = short_name(input.cause.as_str_name(), "WORKFLOW_TASK_FAILED_CAUSE_");
         close::terminate_by_server(draft, reason, None);
         return Ok(Outcome::Changed(Reply::Done));
@@ -207,7 +207,7 @@ pub(crate) fn fail(draft: &mut Draft, input: FailWorkflowTask) -> Result<Outcome
     Ok(Outcome::Changed(Reply::Done))
 }
 
-/// A worker took too long.
+/// A start-to-close timer is due.
 pub(crate) fn time_out_started(draft: &mut Draft, scheduled_event_id: EventId, attempt: i32, version: i64) -> Outcome {
     let WorkflowTask::Running(scheduled, running) = &draft.state.workflow_task else {
         return Outcome::Unchanged(Reply::Done);
@@ -220,7 +220,7 @@ pub(crate) fn time_out_started(draft: &mut Draft, scheduled_event_id: EventId, a
         draft.timer(expires_at, TimerTask::WorkflowTaskStartToClose { scheduled_event_id, attempt, version });
         return Outcome::Changed(Reply::Done);
     }
-    // The run's own time was up before: its timer is due, too, or nearly so, and ends the run with the task in flight, whichever is done first.
+    // The run expired first: its timer is due, or nearly so, and ends the run together with the task in flight.
     if draft.state.started.run_expires_at.is_some_and(|run_expires_at| run_expires_at <= expires_at) {
         return Outcome::Unchanged(Reply::Done);
     }
@@ -229,8 +229,7 @@ pub(crate) fn time_out_started(draft: &mut Draft, scheduled_event_id: EventId, a
     Outcome::Changed(Reply::Done)
 }
 
-/// The worker with the cache did not take the task in time, or no worker a speculative one: a normal task goes to the
-/// run's own queue.
+/// No worker took a sticky or speculative task in time: a normal task goes to the run's own queue.
 pub(crate) fn time_out_sticky(draft: &mut Draft, scheduled_event_id: EventId, attempt: i32, version: i64) -> Outcome {
     let WorkflowTask::Scheduled(scheduled) = &draft.state.workflow_task else {
         return Outcome::Unchanged(Reply::Done);
@@ -252,7 +251,7 @@ pub(crate) fn time_out_sticky(draft: &mut Draft, scheduled_event_id: EventId, at
     Outcome::Changed(Reply::Done)
 }
 
-/// The first workflow task was put off until now, or waited for the parent to know of its child.
+/// Schedules a first workflow task that was delayed, or waited for the parent to record its child's start.
 pub(crate) fn begin(draft: &mut Draft) -> Outcome {
     let had_task = draft.state.had_workflow_task() && !draft.state.workflow_task.is_speculative();
     if had_task || pause::is_paused(draft) {
@@ -262,14 +261,14 @@ pub(crate) fn begin(draft: &mut Draft) -> Outcome {
     Outcome::Changed(Reply::Done)
 }
 
-/// Schedules the first workflow task, or a timer for it if it is put off.
+/// Schedules the first workflow task, or a timer for it if it is delayed.
 pub(crate) fn begin_or_wait(draft: &mut Draft) {
     let begins_at = draft.state.started.started_at + draft.state.started.first_task_backoff;
     if begins_at > draft.now() {
         let version = draft.state.version_history.first().map_or(0, |item| item.version);
         draft.timer(begins_at, TimerTask::FirstWorkflowTask { version });
     } else if draft.state.workflow_task.is_speculative() {
-        // An update came before the run's time. Its task may leave no trace, but the first one must.
+        // An update came before a delayed start. Its task may leave no event, but the first one must be recorded.
         speculative::make_normal(draft, None);
     } else {
         ensure(draft);
@@ -308,8 +307,8 @@ fn started_reply(state: &ExecutionState, updates: &[WaitingUpdate], sending: Sen
     }
 }
 
-/// The events of a pending task that is not recorded, as its worker is shown them. They stand where the next
-/// events will be recorded, unless others came in between.
+/// Events of an unrecorded pending task, as shown to its worker. They take the next event ids, unless other events were
+/// recorded in between.
 fn unwritten(state: &ExecutionState) -> Vec<HistoryEvent> {
     let Some(scheduled) = state.workflow_task.scheduled().filter(|scheduled| !scheduled.is_recorded()) else {
         return Vec::new();
@@ -332,13 +331,13 @@ fn unwritten(state: &ExecutionState) -> Vec<HistoryEvent> {
     events
 }
 
-/// The events of a pending workflow task that history does not tell of yet, as others than its worker may see them.
+/// Unrecorded events of a pending workflow task, as shown to readers other than its worker.
 #[must_use]
 pub fn unwritten_events(state: &ExecutionState) -> Vec<HistoryEvent> {
     let mut events = unwritten(state);
     for event in &mut events {
         if let Some(Attributes::WorkflowTaskStartedEventAttributes(started)) = &mut event.attributes {
-            // That it is the worker's is told when it has completed.
+            // The worker is named only when the task has completed.
             started.identity.clear();
         }
     }

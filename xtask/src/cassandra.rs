@@ -22,7 +22,7 @@ const BOOT_TIMEOUT: Duration = Duration::from_secs(300);
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Changes with the version in `pom.xml`, so that jars of an older one are fetched anew.
+/// Changes with the version in `pom.xml`, so that the jars of another version are fetched.
 const LIBRARY: &str = "cassandra/lib-5.0.9";
 
 const POM: &str = "tests/cassandra/pom.xml";

@@ -1,7 +1,7 @@
 //! `cargo xtask compare`: the stress driver against this server and the official one, in turns, on one machine.
 //!
 //! A turn starts one server alone, warms it up, and takes every scenario with the meters read before and after. Rounds
-//! alternate who goes first. What is told is the median of the rounds, and the ratio of the two medians.
+//! alternate who goes first. Reported are the median of the rounds, and the ratio of the two medians.
 
 mod meters;
 pub(crate) mod scale;

@@ -1,4 +1,4 @@
-//! Style as a test: the rules that neither the compiler nor clippy knows. All violations are told, with file and line.
+//! Style as a test: the rules that neither the compiler nor clippy knows. Reports all violations, with file and line.
 
 mod source;
 mod exceptions;
@@ -28,7 +28,7 @@ struct File {
     text: String,
 }
 
-/// A Rust file, with its code told apart from its literals and comments.
+/// A Rust file, with its code separated from its literals and comments.
 struct RustFile {
     path: String,
     text: String,

@@ -1,4 +1,4 @@
-//! Workflows of one activity that are all started before the first worker comes. The clock starts with the workers: an
+//! Workflows of one activity that are all started before the first worker polls. The clock starts with the workers: an
 //! operation is a workflow's end, its latency the time since then.
 
 use std::sync::{Mutex, OnceLock};
@@ -14,9 +14,9 @@ use crate::bench::{Bench, Started};
 use crate::plan::{Extent, Plan};
 use crate::script::{Script, Step};
 
-/// How many are started when the plan names a time and not a count.
+/// Workflows started if the plan has a duration and no count.
 const MANY: u64 = 1000;
-/// Starts under way at once.
+/// Starts in flight.
 const STARTING_MAX: usize = 64;
 
 pub(super) struct Backlog {
@@ -30,7 +30,7 @@ pub(super) fn scenario(plan: &Plan) -> Backlog {
         Extent::Count(n) => n,
         Extent::Duration(_) => MANY,
     };
-    // What warms up is of the backlog, too.
+    // Warm-up operations are taken from the backlog, too.
     Backlog { n: n + plan.warm_up, waiting: Mutex::default(), opened_at: OnceLock::new() }
 }
 

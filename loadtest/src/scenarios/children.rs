@@ -1,4 +1,4 @@
-//! Workflows of children that run one activity each: runs that start others and hear of their end.
+//! Workflows of children that run one activity each: runs that start others and are notified of their close.
 
 use super::whole::Whole;
 use crate::script::Step;

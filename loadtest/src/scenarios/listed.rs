@@ -1,5 +1,5 @@
-//! How soon lists know: an operation is the time from the start of a workflow, or from its end, to the first list that tells of
-//! it. Lists are asked again and again meanwhile, so few operations at once measure best.
+//! Visibility latency: an operation is the time from the start of a workflow, or from its end, to the first list that
+//! returns it. Operations poll lists in a loop, so few at once measure best.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::Scenario;
 use crate::bench::Bench;
 use crate::script::Script;
 
-/// Servers may lag behind with their lists, but not for so long.
+/// Upper bound of the visibility lag.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 const ASKED_EVERY: Duration = Duration::from_millis(5);
 
-/// Since when the time counts.
+/// Start of the measured time.
 pub(super) enum Since {
     Start,
     End,

@@ -1,4 +1,4 @@
-//! Lists, filtered to one of many open workflows. An operation is one list, which must tell of exactly that run.
+//! Lists, filtered to one of many open workflows. An operation is one list, which must return exactly that run.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::bench::Bench;
 const MANY: u32 = 64;
 /// Lists leave no trace, so a workflow need never be replaced.
 const EACH: u64 = u32::MAX as u64;
-/// Servers may lag behind with their lists, but not for so long.
+/// Upper bound of the visibility lag.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 const ASKED_EVERY: Duration = Duration::from_millis(20);
 
@@ -42,7 +42,7 @@ impl Lists {
 }
 
 impl Scenario for Lists {
-    /// All are started, and listed.
+    /// Starts all workflows, and waits until they are listed.
     fn prepare<'a>(&'a self, bench: &'a Bench) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             for n in 0..u64::from(self.many) {

@@ -1,5 +1,5 @@
-//! Scenarios: one file each. What each has in common is in `whole.rs` (workflows from start to end) and `targets.rs`
-//! (workflows that live on while they are signalled, updated, queried or listed).
+//! Scenarios: one file each. Shared code is in `whole.rs` (workflows from start to end) and `targets.rs` (workflows
+//! that stay open while they are signalled, updated, queried or listed).
 
 use std::time::Duration;
 
@@ -29,17 +29,17 @@ mod backlog;
 mod open_runs;
 mod mixed;
 
-/// Something that is done again and again.
+/// An operation that is repeated.
 pub(crate) trait Scenario: Send + Sync {
     /// Before the clock starts.
     fn prepare<'a>(&'a self, _bench: &'a Bench) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// The `n`-th operation, which was to begin at this moment; how long it took.
+    /// Runs the `n`-th operation, due at `due_at`; returns its latency.
     fn operate<'a>(&'a self, bench: &'a Bench, n: u64, due_at: Instant) -> BoxFuture<'a, Result<Duration>>;
 
-    /// After the clock has stopped: ends what goes on, and checks what came of it.
+    /// After the clock has stopped: ends open workflows, and checks their results.
     fn finish<'a>(&'a self, _bench: &'a Bench) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }

@@ -1,5 +1,5 @@
-//! Workflows that are left open, each waiting for a timer that is far away: what does it cost to have many? An operation ends
-//! when the workflow answers a query, so when its timer is set. They end by themselves, or with their namespace.
+//! The cost of many open workflows, each waiting for a timer that is far away. An operation ends when the workflow
+//! answers a query, so when its timer is set. They stay open after the driver ends, until their namespace is deleted.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::Scenario;
 use crate::bench::Bench;
 use crate::script::{Script, Step};
 
-/// Longer than anybody looks.
+/// Longer than any measurement.
 const FAR_AWAY: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) struct OpenRuns {

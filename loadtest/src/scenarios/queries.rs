@@ -1,4 +1,4 @@
-//! Queries of many workflows, each in its turn. An operation is one query, answered with what the workflow must know.
+//! Queries of many workflows, round robin. An operation is one query, which must return the workflow's sum.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) fn scenario(size: Option<u32>) -> Queries {
 }
 
 impl Scenario for Queries {
-    /// Each workflow gets a number that it is asked for later.
+    /// Signals to each workflow the number that its queries must return.
     fn prepare<'a>(&'a self, bench: &'a Bench) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             for n in 0..u64::from(self.many) {

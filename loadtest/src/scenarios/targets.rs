@@ -1,4 +1,4 @@
-//! Workflows that live on while they are signalled, updated or queried. Each ends after a bounded number of
+//! Workflows that stay open while they are signalled, updated, queried or listed. Each takes a bounded number of
 //! operations, because servers bound what one run may receive.
 
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use crate::bench::{Bench, Started};
 use crate::script::{Script, Step};
 use crate::verify::Gathered;
 
-/// Which operation goes to which workflow.
+/// Assigns operations to workflows.
 pub(super) struct Targets {
-    /// So many workflows take their turns.
+    /// Workflows used round robin.
     at_once: u64,
-    /// After so many operations, another workflow takes a workflow's place.
+    /// Operations per workflow; then another takes its place.
     each: u64,
     all: Mutex<BTreeMap<u64, Arc<Target>>>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Targets {
 #[derive(Default)]
 pub(super) struct Target {
     started: OnceCell<Started>,
-    /// What was acknowledged: the sum of values, and how many of which kind.
+    /// Acknowledged operations: the sum of their values, and the number of each kind.
     sum: AtomicU64,
     n_signals: AtomicU64,
     n_updates: AtomicU64,
@@ -33,7 +33,7 @@ pub(super) struct Target {
 
 impl Targets {
     pub(super) fn new(at_once: u32, each: u64) -> Self {
-        assert!(at_once > 0 && each > 0, "somebody must be the target of something");
+        assert!(at_once > 0 && each > 0, "there is a target, and an operation for it");
         Self { at_once: at_once.into(), each, all: Mutex::default() }
     }
 

@@ -1,5 +1,5 @@
-//! Workflows of timers that all fire in the same second, whenever they were started: the herd that a timer queue fears.
-//! Latency is what came on top of the time that was waited on purpose.
+//! Workflows of timers that all fire at the same moment, whenever they were started: a thundering herd for the timer
+//! queue. Latency excludes the duration of the timers.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::bench::Bench;
 use crate::script::{Script, Step};
 
 const TIMERS: u32 = 10;
-/// Moments at which timers fire are so far apart. Long enough for a crowd to gather, short enough to wait for.
+/// Interval between the moments at which timers fire: long enough for many to gather, short enough to wait for.
 const PERIOD: Duration = Duration::from_secs(5);
-/// A timer that is started later than this before its moment waits for the next one.
+/// Shortest timer: one that starts later than this before a moment fires at the next one.
 const NOTICE: Duration = Duration::from_secs(1);
 
 pub(super) struct Timers {
@@ -33,7 +33,7 @@ impl Scenario for Timers {
     }
 }
 
-/// From this moment until the next one at which timers fire, in whole milliseconds.
+/// Time from `now` until the next moment at which timers fire, in whole milliseconds.
 fn until_next(now: Duration) -> Duration {
     let period = PERIOD.as_millis();
     let earliest = (now + NOTICE).as_millis();

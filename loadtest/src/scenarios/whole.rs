@@ -26,7 +26,7 @@ impl Scenario for Whole {
     }
 }
 
-/// Starts a workflow and waits for its end; how long that took besides what it waits on purpose.
+/// Starts a workflow and waits for its end; returns the time that took, less the duration of its timers.
 pub(super) async fn run(bench: &Bench, script: Script, due_at: Instant) -> Result<Duration> {
     let (expected, waits) = (script.expected(), script.waits());
     let started = bench.start(script).await?;

@@ -1,4 +1,4 @@
-//! What begins in a history also ends in it, once: activities, timers, children, updates and workflow tasks.
+//! Checks that what begins in a history ends in it once: activities, timers, children, updates, workflow tasks.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) const SIGNAL: &str = "WorkflowExecutionSignaled";
 pub(super) const UPDATE: &str = "WorkflowExecutionUpdateCompleted";
 const WORKFLOW_TASK: &str = "WorkflowTaskCompleted";
 
-/// What has begun and not ended, by its kind and the event that began it.
+/// Items that have begun and not ended, by kind and the event that began them.
 #[derive(Default)]
 struct Open<'a> {
     begun: BTreeMap<(&'static str, i64), &'a HistoryEvent>,
@@ -23,7 +23,7 @@ struct Open<'a> {
     signals: BTreeMap<&'a str, i64>,
 }
 
-/// How often each kind ended well.
+/// Number of successful ends of each kind.
 pub(super) fn count(events: &[HistoryEvent]) -> Result<Counts> {
     let mut open = Open::default();
     for event in events {
@@ -55,7 +55,7 @@ impl<'a> Open<'a> {
             Some(A::WorkflowTaskTimedOutEventAttributes(it)) => self.drop_task(it.scheduled_event_id)?,
             Some(A::WorkflowExecutionSignaledEventAttributes(signal)) => {
                 *self.ended.entry(SIGNAL).or_default() += 1;
-                // Servers before 1.25 do not tell the id.
+                // Servers before 1.25 do not record the id.
                 let before = self.signals.insert(&signal.request_id, id).filter(|_| !signal.request_id.is_empty());
                 ensure!(before.is_none(), "the signal of event {before:?} came twice");
             }

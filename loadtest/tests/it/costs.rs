@@ -21,7 +21,7 @@ struct Cost {
 
 /// What checkpoints, the heartbeat, the namespace and learning the workflow ids cost besides, however many operations there are.
 const BESIDES: f64 = 16.0;
-/// Lists lag behind, but not for so long.
+/// Upper bound of the visibility lag.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
 fn spent(given: &Given) -> [u64; 4] {
@@ -53,9 +53,9 @@ async fn check(scenario: &str, count: u32, more: &[&str], cost: Cost) {
     given.stop().await;
 }
 
-/// In the order of the struct. A transition is a conditional write, mostly a history node (a plain write of one row), the rows
-/// of the run that changed, of its timers, and of the tasks that it leaves in the queues. What lists hear of a run is two plain
-/// writes and up to sixteen rows more: what it was when it began is written, and taken away again when it ends.
+/// In the order of the struct. A transition is a conditional write, mostly a history node (a plain write of one row),
+/// the rows of the run that changed, of its timers, and of the tasks that it leaves in the queues. Visibility takes two
+/// plain writes and up to sixteen rows more per run: the rows of its start are written, and deleted when it ends.
 fn cost(conditional_writes: f64, plain_writes: f64, reads: f64, rows: f64) -> Cost {
     Cost { conditional_writes, plain_writes, reads, rows }
 }

@@ -14,7 +14,7 @@ use server::node::Node;
 use tempfile::TempDir;
 use tonic::transport::Channel;
 
-/// Shards tell lists of their changes so often.
+/// Interval of the shards' visibility writes.
 const ROUND: Duration = Duration::from_millis(100);
 
 pub(crate) struct Given {

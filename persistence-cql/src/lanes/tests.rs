@@ -9,7 +9,7 @@ use super::*;
 const NODE: NodeId = Uuid::from_u128(1);
 const OTHER_NODE: NodeId = Uuid::from_u128(2);
 
-/// A row of this history, with so many bytes of events.
+/// A row of this history with this many bytes of events.
 fn row(tree: u128, node_id: i64, bytes: usize) -> SmallWrite {
     let put = Row {
         key: vec![Uuid::from_u128(tree).into(), node_id.into(), 1_i64.into()],

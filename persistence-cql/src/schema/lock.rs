@@ -1,8 +1,8 @@
 //! The lock on the schema: an owner and a beat, in the static columns of `schema_version`.
 //!
 //! No node compares its wall clock with another's. A holder writes a new beat with every renewal. A waiter takes the
-//! lock once the row has not changed for `holds_for` on its own monotonic clock, by a write that is conditional on the row
-//! it saw.
+//! lock once the row has not changed for `holds_for` on its own monotonic clock, by a write that is conditional on the
+//! row it saw.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use uuid::Uuid;
 use super::{SchemaError, bookkeeping};
 use crate::engine::CqlEngine;
 
-/// Places of the static columns.
+/// Indexes of the static columns.
 const OWNER: usize = 0;
-/// `lock_expires_at`. A binary from before beats compares it with its wall clock, so it stays a time: see `Lock::beat`.
+/// `lock_expires_at`. Older binaries compare it with their wall clock, so it stays a time: see `Lock::beat`.
 const BEAT: usize = 1;
-/// The lock is free. Static columns can be set, not unset.
+/// Beat of a free lock. Static columns can be set, not unset.
 const RELEASED: i64 = 0;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Renewals per hold: two may be late or fail before a waiter takes the lock.
 const RENEWALS_PER_HOLD: u32 = 3;
-/// A holder that works renews its hold; one that died is waited for once. Three holds are more than either needs.
+/// Waiter's timeout: a live holder renews its hold, a dead one is waited for once; three holds exceed both.
 const WAIT_IN_HOLDS: u32 = 3;
 
-/// Who takes the lock, when that is, and for how long it is held unless renewed. The caller has the clock.
+/// Owner, wall time and hold of a lock attempt. The caller has the clock.
 #[derive(Debug, Clone)]
 pub struct LockTerms {
     pub owner: Uuid,
-    /// Milliseconds since 1970. Written for operators and for older binaries; nothing is decided by it.
+    /// Milliseconds since 1970. Written for operators and older binaries; no decision depends on it.
     pub now_ms: i64,
     /// The same on all nodes: a holder renews more often than this, a waiter watches the row for this long.
     pub holds_for: Duration,
@@ -45,7 +45,7 @@ pub(super) struct Lock {
     clock: Clock,
 }
 
-/// The caller's time, carried on by the monotonic clock.
+/// The caller's wall time, advanced by the monotonic clock.
 #[derive(Debug)]
 struct Clock {
     began_at_ms: i64,
@@ -65,7 +65,7 @@ impl Clock {
 }
 
 impl Watched {
-    /// Goes on watching if the row is the same.
+    /// Keeps the start of the watch if the row is unchanged.
     fn look(watched: Option<Self>, row: Statics) -> Self {
         // Counted from after the read: the holder's write came before it, so the watch is never too short.
         let since = Instant::now();
@@ -82,7 +82,7 @@ impl Watched {
 }
 
 impl Lock {
-    /// Waits while another holds it, within bounds.
+    /// Waits while another node holds it, at most `WAIT_IN_HOLDS` holds.
     pub(super) async fn take(engine: &CqlEngine, terms: &LockTerms) -> Result<Self, SchemaError> {
         let clock = Clock { began_at_ms: terms.now_ms, began: Instant::now() };
         let lock = Self { owner: terms.owner, holds_for: terms.holds_for, clock };
@@ -100,7 +100,7 @@ impl Lock {
         Err(SchemaError::Locked)
     }
 
-    /// Waits for the work and renews the hold meanwhile, first before the work begins. `None`: another node has the lock.
+    /// Runs the work, renewing the hold before and during it. `None`: another node has the lock.
     pub(super) async fn while_held<T>(
         &self,
         engine: &CqlEngine,
@@ -123,13 +123,13 @@ impl Lock {
         }
     }
 
-    /// What must hold for whoever acts as the owner.
+    /// Conditions of a write by the owner.
     pub(super) fn conditions(&self) -> Vec<Condition> {
         vec![Condition::Static { column: OWNER, equals: Some(self.owner.into()) }]
     }
 
     pub(super) async fn release(self, engine: &CqlEngine) -> Result<(), SchemaError> {
-        // If another has it by now, there is nothing of ours to release.
+        // If another node has taken it, there is nothing to release.
         self.set_if_held(engine, RELEASED).await.map(drop)
     }
 
@@ -140,7 +140,7 @@ impl Lock {
         Ok(engine.write(batch).await? == Outcome::Applied)
     }
 
-    /// Takes it from the state that was read. Two who read the same cannot both succeed.
+    /// Takes the lock conditionally on the row that was read: of two nodes that read the same, one succeeds.
     async fn set(&self, engine: &CqlEngine, read: &Statics) -> Result<bool, SchemaError> {
         let unchanged = |column: usize| Condition::Static { column, equals: read[column].clone() };
         let mut batch = Batch::new(bookkeeping());
@@ -148,7 +148,7 @@ impl Lock {
         batch.statics = vec![(OWNER, self.owner.into()), (BEAT, self.beat().into())];
         match engine.write(batch).await {
             Ok(outcome) => Ok(outcome == Outcome::Applied),
-            // The next look tells: the owner is us or it is not.
+            // A serial read settles it: the owner is us or it is not.
             Err(StoreError::OutcomeUnknown(_)) => Ok(self.is_held(engine).await?),
             Err(error) => Err(error.into()),
         }
@@ -159,8 +159,8 @@ impl Lock {
         Ok(current[OWNER] == Some(self.owner.into()))
     }
 
-    /// Grows with the monotonic clock, so that each renewal changes the row. Never `RELEASED`, whatever the wall clock is
-    /// set to.
+    /// Grows with the monotonic clock, so that each renewal changes the row. Never `RELEASED`, whatever the wall clock
+    /// is set to.
     fn beat(&self) -> i64 {
         self.clock
             .now_ms()

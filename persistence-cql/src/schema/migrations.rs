@@ -1,4 +1,4 @@
-//! The numbered files, embedded.
+//! The numbered schema files, embedded in the binary.
 
 /// One file of the schema.
 pub(super) struct Migration {
@@ -13,7 +13,7 @@ macro_rules! migration {
     };
 }
 
-/// What the applier itself needs before it can lock.
+/// The table that holds the lock, created before anything is locked.
 pub(super) static BOOKKEEPING: Migration = migration!(0, "0000_schema_version");
 
 /// In order and without gaps. A new file is added here and nowhere else; a released one is never changed.

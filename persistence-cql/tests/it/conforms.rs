@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use crate::cluster::Keyspace;
 
 /// One keyspace for all claims: they use partitions of their own, and making tables takes seconds. It has a fixed name
-/// because nobody knows which claim is the last.
+/// because the last claim is not known.
 static CONFIG: OnceCell<CqlConfig> = OnceCell::const_new();
 
 async fn engine() -> (Arc<dyn Engine>, ()) {

@@ -55,7 +55,7 @@ async fn setup_makes_every_table_and_can_be_repeated() {
     keyspace.drop().await;
 }
 
-/// Leveled, each flush would write a shard's wide row anew.
+/// Leveled, each flush would rewrite a shard's wide row.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tables_that_every_workflow_writes_to_are_size_tiered() {
     let keyspace = Keyspace::unused();

@@ -10,7 +10,7 @@ use crate::table::Value;
 
 const TASKS: i32 = 16;
 const INCREMENTS: i64 = 5;
-/// Somebody wins every time, so nobody loses more often than there are increments, save for a few unknown outcomes.
+/// One task wins every time, so none loses more often than there are increments, save for a few unknown outcomes.
 const ATTEMPTS: usize = 1000;
 
 /// Each increment also leaves a row, so that none can be lost or counted twice unnoticed.
@@ -33,7 +33,7 @@ pub async fn increments_by_condition_are_each_counted_once(engine: Arc<dyn Engin
     assert_eq!(all(&*engine, &partition).await.len() as i64, expected);
 }
 
-/// An engine may send them together. Some callers go away at once, on which the others do not depend.
+/// An engine may coalesce them. Some callers are cancelled at once, on which the others do not depend.
 pub async fn rows_written_at_once_are_each_there_when_acknowledged(engine: Arc<dyn Engine>) {
     const WRITES: i64 = 240;
     let partitions: Vec<Partition> = (0..24).map(|_| composite()).collect();
@@ -105,7 +105,7 @@ pub async fn one_of_many_creators_wins(engine: Arc<dyn Engine>) {
         match task.await.expect("a creator ends well") {
             (task, Ok(Outcome::Applied)) => winners.push(task),
             (_, Ok(Outcome::Refused(current))) => refusals.push(current),
-            // Whether it won is seen below: then nobody else may have.
+            // Whether it won is checked below: then no other may have.
             (_, Err(StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_))) => {}
             (_, Err(error)) => panic!("{error}"),
         }

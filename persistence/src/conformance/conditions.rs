@@ -1,4 +1,4 @@
-//! Claims about conditional batches: what lets them pass, and what a refusal tells.
+//! Claims about conditional batches: when they are applied, and what a refusal returns.
 
 use std::sync::Arc;
 

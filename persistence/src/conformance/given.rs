@@ -1,4 +1,4 @@
-//! What the claims are written with: fresh partitions, short batches, and reads that follow their pages.
+//! Fixtures of the claims: fresh partitions, short batches, and reads that follow their pages.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -7,12 +7,12 @@ use super::tables::COMPOSITE;
 use crate::engine::{Batch, Consistency, Engine, KeyRange, Order, Outcome, Page, Partition, Row, Slice, Statics};
 use crate::table::{Table, Value};
 
-/// A partition that nobody has used, of a table whose key is one UUID.
+/// An unused partition of a table whose key is one UUID.
 pub(super) fn fresh(table: &'static Table) -> Partition {
     Partition::new(table, vec![Uuid::new_v4().into()])
 }
 
-/// A partition of `COMPOSITE` that nobody has used.
+/// An unused partition of `COMPOSITE`.
 pub(super) fn composite() -> Partition {
     Partition::new(&COMPOSITE, vec![Uuid::new_v4().into(), "composite".into()])
 }

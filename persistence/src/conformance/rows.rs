@@ -50,7 +50,7 @@ pub async fn a_put_replaces_the_whole_row(engine: Arc<dyn Engine>) {
     assert_eq!(all(&*engine, &partition).await, [zero, row(key(1, "", 0), 100), two]);
 }
 
-/// It may be lost with the power until the next one is acknowledged, but everybody sees it.
+/// A power loss may drop it until the next one is acknowledged, but every read sees it.
 pub async fn a_batch_that_is_durable_with_the_next_is_read_at_once(engine: Arc<dyn Engine>) {
     let partition = composite();
     for n in 0..3 {
@@ -79,7 +79,7 @@ pub async fn deleting_what_is_absent_changes_nothing(engine: Arc<dyn Engine>) {
     assert_eq!(all(&*engine, &partition).await, numbered(0..2));
 }
 
-/// Which is how a caller deals with an unknown outcome of one.
+/// Callers retry a plain batch after an unknown outcome.
 pub async fn a_plain_batch_can_be_repeated(engine: Arc<dyn Engine>) {
     let partition = composite();
     apply(&*engine, puts(&partition, numbered(0..6))).await;

@@ -98,7 +98,7 @@ pub async fn a_partition_may_have_a_hundred_thousand_rows(engine: Arc<dyn Engine
     assert_eq!(statics(&*engine, &partition).await[0], Some(1_i64.into()));
 }
 
-/// A row whose value does not repeat, so that nothing can be taken for another part of it.
+/// A row whose value does not repeat, so that no part can be taken for another.
 fn sized(number: i32, size: usize) -> Row {
     let seed = number.unsigned_abs();
     let bytes = (0..size as u32).map(|place| place.wrapping_mul(2_654_435_761).wrapping_add(seed).to_le_bytes()[3]);

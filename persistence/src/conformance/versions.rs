@@ -1,5 +1,5 @@
-//! Claims about versioned tables. All but the first are about changes that arrive out of order, and are made of engines that
-//! more than one process writes to.
+//! Claims about versioned tables. All but the first are about changes that arrive out of order, and are made of engines
+//! that more than one process writes to.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub async fn changes_come_to_the_same_end_in_whatever_order(engine: Arc<dyn Engi
     }
 }
 
-/// A row whose values tell the version that put it.
+/// A row whose values hold the version that put it.
 fn row(a: i32, version: i32) -> Row {
     Row { key: key(a), values: vec![version.into(), Bytes::from(version.to_be_bytes().to_vec()).into()] }
 }

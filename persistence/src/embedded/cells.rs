@@ -1,6 +1,6 @@
-//! How values become bytes: a row's value columns one after the other, or one static column.
+//! Encoding of values: a row's value columns one after the other, or one static column.
 //!
-//! Numbers and UUIDs have their own width; text and blobs tell their length first. Order does not matter here.
+//! Numbers and UUIDs have a fixed width; text and blobs are length-prefixed. The bytes need not sort.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) fn decode(columns: &[Column], mut bytes: &[u8]) -> Option<Vec<Value>>
     bytes.is_empty().then_some(values)
 }
 
-/// How many bytes tell a length.
+/// Bytes of a length prefix.
 const LENGTH: usize = size_of::<u32>();
 
 fn put_sized(bytes: &mut Vec<u8>, value: &[u8]) {

@@ -1,4 +1,4 @@
-//! The files: one fjall keyspace with all rows, read through views and changed by whole sets of changes.
+//! The files: one fjall keyspace with all rows, read through views and changed by atomic commits.
 //!
 //! fjall's batch commit appends to the journal, syncs it, puts the entries into the memtable, and only then moves the
 //! number that new snapshots start from. So a reader that goes through a snapshot, as every `View` does, sees all of a
@@ -22,20 +22,20 @@ use super::marker::{Found, Marker};
 use super::{Durability, Options};
 use crate::error::StoreError;
 
-/// The number of the format of keys and cells. A directory with another number is left alone.
+/// Format version of keys and cells. A directory with another version is left alone.
 const FORMAT: u32 = 1;
 
 /// One memtable is filled and up to four wait to be flushed: 40 MiB when writes outrun the disk, nothing when idle.
 const MEMTABLE_BYTES: u64 = 8 << 20;
 
-/// The least that fjall takes. A journal goes once its rows are in tables, which a memtable this small ensures.
+/// The least that fjall accepts. A journal is deleted once its rows are in tables, which a memtable this small ensures.
 const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// One flushes and compacts. With two, fjall's first worker spins while the second compacts.
 const WORKERS: usize = 1;
 
-/// fjall holds a commit back, without a way out, while four memtables wait to be flushed or level 0 has 30 runs: for good
-/// if its worker has died meanwhile. We wait before that, and notice.
+/// fjall blocks a commit, without a timeout, while four memtables wait to be flushed or level 0 has 30 runs: for good
+/// if its worker has died. We wait below these limits, and notice a dead worker.
 const SEALED_MAX: usize = 3;
 const LEVEL0_MAX: usize = 28;
 const ROOM_PAUSE: Duration = Duration::from_millis(5);
@@ -49,7 +49,7 @@ pub(super) struct Disk {
     hidden: RwLock<Arc<[Span]>>,
 }
 
-/// How far the journal has got.
+/// Last written and last synced batch of the journal.
 struct Progress {
     /// The number of the last batch (`Note::number`).
     last: SeqNo,
@@ -57,7 +57,7 @@ struct Progress {
     file: File,
 }
 
-/// All that was committed at one moment.
+/// A snapshot of all that is committed, save hidden spans.
 pub(super) struct View {
     snapshot: Snapshot,
     hidden: Arc<[Span]>,
@@ -65,21 +65,21 @@ pub(super) struct View {
     disk: Arc<Disk>,
 }
 
-/// What a key becomes; `None` removes it.
+/// New values by key; `None` removes the key.
 pub(super) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// A commit that failed.
 #[derive(Debug)]
 pub(super) enum CommitError {
-    /// It was turned away before the journal was touched.
+    /// Rejected before the journal was touched.
     NotApplied(fjall::Error),
-    /// The journal may hold it: whether it counts is decided when the directory is opened again.
+    /// The journal may hold it: settled when the directory is reopened.
     Unknown(fjall::Error),
 }
 
 impl Disk {
-    /// Opens the directory, or makes it. A tail that was being written when the last process ended, and was not synced, is
-    /// cut off and reported; anything else that is missing or damaged is an error.
+    /// Opens or creates the directory. An unsynced tail, left by a write that did not finish, is cut off and reported;
+    /// anything else that is missing or damaged is an error.
     pub(super) fn open(directory: &Path, options: Options) -> Result<Self, StoreError> {
         let failed =
             |error: std::io::Error| StoreError::Unavailable(format!("cannot open {}: {error}", directory.display()));
@@ -105,7 +105,7 @@ impl Disk {
 
     /// Opens a directory whose journals are known to be intact.
     fn open_judged(directory: &Path, options: Options, layout: &Layout) -> Result<Self, StoreError> {
-        // fjall panics at some files that it cannot make sense of.
+        // fjall panics on some damaged files.
         let opened = std::panic::catch_unwind(AssertUnwindSafe(|| open_fjall(directory, options)));
         let (database, rows) = match opened {
             Ok(opened) => opened.map_err(|error| explain_open(directory, &error))?,
@@ -141,7 +141,7 @@ impl Disk {
     }
 
     pub(super) fn view(self: &Arc<Self>) -> View {
-        // Taken together: `hide` changes what is hidden and what is committed while no view is being opened.
+        // Taken together: `commit_hiding` changes hidden spans and committed rows while no view is being opened.
         let hidden = self.hidden.read().unwrap_or_else(PoisonError::into_inner);
         View { snapshot: self.database.snapshot(), hidden: Arc::clone(&hidden), disk: Arc::clone(self) }
     }
@@ -152,13 +152,13 @@ impl Disk {
         entries.map(|entry| entry.key().map(|key| key.to_vec()))
     }
 
-    /// Makes all of the changes durable, then visible, at once.
+    /// Makes all changes durable, then visible, atomically.
     pub(super) fn commit(&self, changes: Changes) -> Result<(), CommitError> {
         self.write(changes, self.persist)
     }
 
-    /// Commits, and from the same moment shows no row of these spans and of no others. Readers wait for it meanwhile,
-    /// which only the rare delete of a very large range asks of them.
+    /// Commits, and atomically replaces the hidden spans by these. New views wait for it, which happens only for the
+    /// rare delete of a very large range.
     pub(super) fn commit_hiding(&self, changes: Changes, spans: Arc<[Span]>) -> Result<(), CommitError> {
         let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
         self.commit(changes)?;
@@ -166,13 +166,13 @@ impl Disk {
         Ok(())
     }
 
-    /// Commits what need not be durable by itself: the next commit that is makes it so too, for there is one journal, and it
-    /// is synced before another one is begun.
+    /// Commits without a sync. The next synced commit makes it durable too, for there is one journal, and it is synced
+    /// before the next one begins.
     pub(super) fn commit_unsynced(&self, changes: Changes) -> Result<(), CommitError> {
         self.write(changes, PersistMode::Buffer)
     }
 
-    /// Makes everything durable that was committed, whichever way.
+    /// Makes all earlier commits durable.
     pub(super) fn sync(&self) -> Result<(), CommitError> {
         let mut progress = self.progress();
         self.database.persist(PersistMode::SyncAll).map_err(CommitError::Unknown)?;
@@ -187,7 +187,7 @@ impl Disk {
         }
         self.wait_for_room()?;
         let mut progress = self.progress();
-        // The batch gets this number or, if fjall's worker takes some meanwhile, a higher one.
+        // The batch gets this number or, if fjall's worker takes some concurrently, a higher one.
         let number = self.database.seqno();
         let note = Note { number, after: progress.last, synced: progress.marker.synced };
         let mut batch = self.database.batch().durability(Some(persist));
@@ -199,7 +199,7 @@ impl Disk {
             }
         }
         batch.commit().map_err(|error| {
-            // It poisons itself when a write, a sync or the background work fails, and checks that before it writes.
+            // fjall poisons itself when a write, a sync or background work fails, and checks that before it writes.
             if let fjall::Error::Poisoned = error {
                 CommitError::NotApplied(error)
             } else {
@@ -217,10 +217,10 @@ impl Disk {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until fjall would not hold the next commit back.
+    /// Waits until fjall would not block the next commit.
     fn wait_for_room(&self) -> Result<(), CommitError> {
         while self.rows.tree.sealed_memtable_count() >= SEALED_MAX || self.rows.tree.l0_run_count() >= LEVEL0_MAX {
-            // Without a sync this only finds out whether its worker has failed.
+            // Without a sync this only checks whether fjall's worker has failed.
             self.database.persist(PersistMode::Buffer).map_err(CommitError::NotApplied)?;
             std::thread::sleep(ROOM_PAUSE);
         }
@@ -241,7 +241,7 @@ impl Progress {
     fn note_synced(&mut self, number: SeqNo) {
         self.marker.synced = number;
         if let Err(error) = self.marker.update(&self.file) {
-            tracing::debug!(%error, "cannot note how much of the journal is synced");
+            tracing::debug!(%error, "cannot update the store marker; it keeps the previous synced batch");
         }
     }
 }
@@ -251,14 +251,14 @@ fn open_fjall(directory: &Path, options: Options) -> fjall::Result<(Database, Ke
         .cache_size(options.cache_bytes)
         .max_journaling_size(JOURNAL_BYTES)
         .worker_threads(WORKERS)
-        // Each commit says itself how far it must get.
+        // Each commit chooses its own persist mode.
         .manual_journal_persist(true)
         .open()?;
     let rows = database.keyspace("rows", || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES))?;
     Ok((database, rows))
 }
 
-/// The id of the store, and whether it is to be written: a new store, or one of a version that had none.
+/// The id of the store, and whether it must be written: for a new store, or one of a version without ids.
 fn store_id(
     database: &Database,
     rows: &Keyspace,
@@ -269,12 +269,12 @@ fn store_id(
     let get = |key: &[u8]| snapshot.get(rows, key).map_err(|error| unreadable(&error));
     let named = directory.display();
     let marked = match layout.marker {
-        // A repair did not know it.
+        // Nil: a repair did not know the id.
         Found::Marker(marker) => Some(marker.store_id).filter(|id| !id.is_nil()),
         Found::Nothing | Found::Damaged => None,
     };
     match get(keys::FORMAT)? {
-        // Unless a repair has accepted it.
+        // Unless a repair has accepted the loss.
         None if marked.is_some() && layout.forgiven() == 0 => {
             return Err(layout::way_out(directory, &["its tables are empty".into()]));
         }
@@ -307,7 +307,7 @@ impl View {
 
     /// The entries of a span, from either end.
     pub(super) fn range(&self, span: &Span) -> impl DoubleEndedIterator<Item = Result<fjall::KvPair, StoreError>> {
-        // fjall's trees are not asked for an empty range: what they do then is nowhere said.
+        // fjall does not document what an empty range does.
         let entries =
             (!span.is_empty()).then(|| self.snapshot.range(&self.disk.rows, span.from.as_slice()..span.to.as_slice()));
         entries
@@ -317,7 +317,7 @@ impl View {
             .filter(|entry| entry.as_ref().map_or(true, |(key, _)| !self.hides(key)))
     }
 
-    /// Every entry, of all tables and our own.
+    /// Every entry: all rows, and our own keys.
     pub(super) fn everything(&self) -> impl Iterator<Item = Result<fjall::KvPair, StoreError>> {
         self.snapshot.iter(&self.disk.rows).map(|entry| entry.into_inner().map_err(|error| unreadable(&error)))
     }
@@ -332,13 +332,13 @@ impl CommitError {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::NotApplied(fjall::Error::Io(error)) | Self::Unknown(fjall::Error::Io(error)) => plain_reason(error),
-            // It does not say why; the attempt to open it again finds out.
+            // The cause is unknown; the reopen attempt reports it.
             Self::NotApplied(_) | Self::Unknown(_) => "a write failed",
         }
     }
 }
 
-/// Why the disk does not serve, in words for clients: nothing of the machine's files or of the store's own messages.
+/// Why the disk does not serve, in words for clients: without file names or the store's own messages.
 pub(super) fn plain_reason(error: &std::io::Error) -> &'static str {
     /// `EMFILE` and `ENFILE`, which have no kind of their own.
     const NO_DESCRIPTORS: [i32; 2] = [24, 23];
@@ -375,7 +375,7 @@ fn explain_open(directory: &Path, error: &fjall::Error) -> StoreError {
     StoreError::Corrupt(format!("cannot open {directory}: {error}"))
 }
 
-/// Whether a read can be expected to work later, or what is stored is damaged.
+/// `Unavailable` if a later read may succeed, `Corrupt` if what is stored is damaged.
 fn unreadable(error: &fjall::Error) -> StoreError {
     use fjall::Error::{Io, Poisoned, Storage};
     if matches!(error, Io(_) | Storage(fjall::LsmError::Io(_)) | Poisoned) {

@@ -1,8 +1,8 @@
 //! A group of batches that become durable together.
 //!
-//! Batches are judged in the order of their arrival, each against what is committed plus what the earlier ones of the
-//! group change. The result is one value per key: fjall gives a whole commit one number, so a key may occur only once.
-//! Rows with versions go by the order of arrival as well: no other process can have a write on its way to this directory.
+//! Conditions are checked in arrival order, against what is committed plus the changes of earlier batches of the group.
+//! The result is one value per key: fjall gives a whole commit one number, so a key may occur only once. Versioned rows
+//! use arrival order too: no other process can have a write in flight to this directory.
 
 use super::cells;
 use super::disk::{Changes, View};
@@ -11,14 +11,14 @@ use crate::engine::{Batch, Condition, Current, Durable, Outcome, Partition, Row}
 use crate::error::StoreError;
 use crate::table::Value;
 
-/// A group takes no more batches once it has this much: the first of them should not wait for ever for its answer.
+/// Size at which a group takes no more batches, to bound the latency of its first.
 const GROUP_BYTES: usize = 8 << 20;
 
 /// A range with more rows than this is hidden at once and removed in pieces (`sweep`), so that its keys need not be in
 /// memory together.
 pub(super) const SWEEP_ROWS: usize = 10_000;
 
-/// What the store keeps in memory for an entry besides its key and value, about.
+/// Approximate memory of an entry besides its key and value.
 const ENTRY_OVERHEAD: usize = 64;
 
 pub(super) struct Group {
@@ -29,16 +29,16 @@ pub(super) struct Group {
     durable: Durable,
 }
 
-/// What is to be written of a group.
+/// The writes of a group.
 pub(super) struct Written {
     pub(super) changes: Changes,
-    /// To be swept after that.
+    /// To be swept after the commit.
     pub(super) sweeps: Vec<Span>,
-    /// The strictest of what its batches ask for.
+    /// The strictest durability of its batches.
     pub(super) durable: Durable,
 }
 
-/// What a batch's range deletes amount to.
+/// A batch's range deletes, resolved.
 #[derive(Default)]
 struct Doomed {
     keys: Vec<Vec<u8>>,
@@ -51,7 +51,7 @@ impl Group {
         Self { view, changes: Changes::new(), bytes: 0, sweeps: Vec::new(), durable: Durable::WithNext }
     }
 
-    /// Also full is a group with a sweep: a later batch would have to look past rows that are deleted but still there.
+    /// A group with a sweep is full too: later batches would read rows that are deleted but not yet removed.
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= GROUP_BYTES || !self.sweeps.is_empty()
     }
@@ -60,9 +60,9 @@ impl Group {
         Written { changes: self.changes, sweeps: self.sweeps, durable: self.durable }
     }
 
-    /// Takes the batch in if its conditions hold. After an error it is not part of the group, in no part.
+    /// Adds the batch if its conditions hold. After an error nothing of it is in the group.
     pub(super) fn apply(&mut self, batch: Batch) -> Result<Outcome, StoreError> {
-        // Also for a refusal: what it rests on must not be lost once it is told.
+        // Also for a refusal: the values it returns must be durable.
         if batch.durable == Durable::AtOnce {
             self.durable = Durable::AtOnce;
         }
@@ -72,7 +72,7 @@ impl Group {
         if !batch.conditions.iter().zip(&current).all(|(condition, current)| condition.holds(current)) {
             return Ok(Outcome::Refused(current));
         }
-        // The last that can fail, so that a batch is never half in the group.
+        // The last step that can fail, so that a batch is never half in the group.
         let doomed = self.find_doomed(&batch)?;
 
         self.delete_doomed(doomed);

@@ -1,8 +1,8 @@
-//! Reads fjall's journal files without changing them: where intact batches end, and what lies behind that.
+//! Scans fjall's journal files: where intact batches end, and what follows.
 //!
-//! A batch is `start · item… · end`; the end carries a checksum of the items. fjall itself drops everything from the
-//! first byte that it cannot parse on without a report, also in the middle of a file, and refuses to open on a wrong checksum,
-//! also in a tail that was never synced. So every journal is judged here before fjall sees it.
+//! A batch is `start · item… · end`; the end carries a checksum of the items. fjall silently drops everything from the
+//! first byte that it cannot parse, also in the middle of a file, and refuses to open on a wrong checksum, also in a
+//! tail that was never synced. So every journal is checked here before fjall opens it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ const START: u8 = 1;
 const ITEM: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
-/// What an end marker ends with.
+/// Last bytes of an end marker.
 const TRAILER: [u8; 4] = [b'F', b'J', b'L', 3];
 /// Sizes of the markers without their tags; an item is followed by its key and value.
 const START_BYTES: usize = 12;
@@ -40,12 +40,12 @@ pub(super) struct Journal {
     pub(super) path: PathBuf,
 }
 
-/// What each commit of ours says about those before it, in its own batch.
+/// Links each commit to those before it; written in its own batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Note {
-    /// The next free number just before the batch was written: its own one is this, or a little higher, because fjall's
-    /// worker takes numbers too. Those before it are lower. It names the batch from here on, as fjall's own number is not
-    /// covered by a checksum.
+    /// The next free number just before the batch was written: fjall's number of it is this, or a little higher,
+    /// because fjall's worker takes numbers too. Earlier batches have lower ones. Identifies the batch, as fjall's
+    /// number is not covered by a checksum.
     pub(super) number: SeqNo,
     /// The number of the batch before this one.
     pub(super) after: SeqNo,
@@ -58,38 +58,38 @@ const NOTE_BYTES: usize = 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Batch {
     pub(super) seqno: SeqNo,
-    /// Absent in batches of a version that did not write it yet.
+    /// Absent in batches of versions without notes.
     pub(super) note: Option<Note>,
 }
 
-/// Batches in the order of their writing, of one journal or several.
+/// Batches in write order, of one or more journals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Chain {
     pub(super) n_batches: u64,
     pub(super) first: Option<Batch>,
-    /// The number of the last one.
+    /// Number of the last batch.
     pub(super) last: SeqNo,
-    /// The last one's number as fjall has it.
+    /// fjall's number of the last batch.
     seqno: SeqNo,
-    /// The highest number that a batch says to be synced.
+    /// The highest number that a note reports as synced.
     pub(super) synced: SeqNo,
     pub(super) gap: Option<Gap>,
 }
 
-/// A batch that says that more came before it than there is.
+/// A batch whose note names a predecessor that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) last: SeqNo,
     pub(super) expected: SeqNo,
 }
 
-/// What a journal holds.
+/// Result of a journal scan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Scan {
     pub(super) n_batches: u64,
     /// Where the last intact batch ends.
     pub(super) end: u64,
-    /// What follows instead of the unwritten rest of the file.
+    /// Bytes after `end` that are not the unwritten rest of the file.
     pub(super) damage: Option<Damage>,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Damage {
     pub(super) flaw: Flaw,
     /// From the end of the last intact batch to the last byte that is not zero.
     pub(super) bytes: u64,
-    /// Batches behind the damage that are whole by themselves.
+    /// Intact batches after the damage.
     pub(super) later: Chain,
 }
 
@@ -153,7 +153,7 @@ impl Chain {
         self.seqno = batch.seqno;
     }
 
-    /// Whether it can follow; if not, this batch or the one before it is damaged.
+    /// Whether the batch can follow; if not, it or the one before it is damaged.
     fn accepts(&self, batch: &Batch) -> bool {
         self.n_batches == 0 || (batch.seqno >= batch.number() && batch.number() > self.seqno)
     }
@@ -202,14 +202,14 @@ impl Journal {
         }
     }
 
-    /// Cuts the file there, durably.
+    /// Truncates the file, durably.
     pub(super) fn cut(&self, end: u64) -> io::Result<()> {
         let file = File::options().write(true).open(&self.path)?;
         file.set_len(end)?;
         file.sync_all()
     }
 
-    /// What follows the last intact batch. A new journal is a file of zeros, so zeros alone are its unwritten rest.
+    /// Damage after the last intact batch. A new journal is a file of zeros, so zeros alone are its unwritten rest.
     fn behind(&self, end: u64, flaw: Flaw) -> io::Result<Option<Damage>> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(end))?;
@@ -231,7 +231,7 @@ fn without_zeros(file: File) -> io::Result<Option<Vec<u8>>> {
         }
         let used = piece[..n_read].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         if used > 0 {
-            // Kept only once something follows: a fresh journal is 64 MiB of zeros.
+            // Zeros are kept only once something follows: a fresh journal is 64 MiB of zeros.
             bytes.resize(bytes.len() + n_zeros, 0);
             bytes.extend_from_slice(&piece[..used]);
             n_zeros = 0;
@@ -240,7 +240,7 @@ fn without_zeros(file: File) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// All batches that are whole, wherever they begin.
+/// All intact batches, at any offset.
 fn intact(bytes: &[u8]) -> Chain {
     let mut batches = Chain::default();
     let mut at = 0;
@@ -259,7 +259,7 @@ fn intact(bytes: &[u8]) -> Chain {
     batches
 }
 
-/// Spares a whole attempt at nearly every byte that begins no batch.
+/// Cheap check that rejects nearly every offset at which no batch begins.
 fn may_begin(bytes: &[u8]) -> bool {
     let follows = |place: usize| bytes.get(1 + START_BYTES + place).copied();
     let is_item = follows(0) == Some(ITEM)
@@ -273,7 +273,7 @@ enum Stop {
     Flawed(Flaw),
 }
 
-/// Bytes of a journal, and how many of them are left.
+/// A reader of a journal, and the number of bytes left.
 struct Source<R> {
     reader: R,
     left: u64,
@@ -322,7 +322,7 @@ impl<R: Read> Source<R> {
             return Err(Stop::Flawed(Flaw::NoEntry));
         }
         let n_bytes = key_bytes + usize::try_from(stored_bytes).unwrap_or(usize::MAX);
-        // Asked before memory is taken for it: a damaged length may be anything up to 4 GiB.
+        // Checked before memory is allocated: a damaged length may be anything up to 4 GiB.
         if n_bytes as u64 > self.left {
             return Err(Stop::Flawed(Flaw::Short));
         }
@@ -351,7 +351,7 @@ fn stop(error: io::Error) -> Stop {
     if error.kind() == io::ErrorKind::UnexpectedEof { Stop::Flawed(Flaw::Short) } else { Stop::Failed(error) }
 }
 
-/// The bytes of a number that begins there.
+/// The `N` bytes from an offset.
 fn field<const N: usize>(bytes: &[u8], from: usize) -> [u8; N] {
     let mut field = [0; N];
     field.copy_from_slice(&bytes[from..from + N]);

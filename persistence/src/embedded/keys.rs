@@ -1,8 +1,8 @@
-//! How a place in a table becomes an ordered key.
+//! Encodes rows and static columns of tables as ordered keys.
 //!
 //! `table name · 00 · partition columns · tag · clustering columns`, or a static column's number after the other tag.
-//! Bytes compare as the values do, and no column's bytes are the beginning of another's, so that a prefix of columns is
-//! a prefix of bytes and a range of rows is one half-open span of keys. Knows nothing of what is stored there.
+//! Bytes compare as the values do, and no column's bytes are a prefix of another's, so that a prefix of columns is a
+//! prefix of bytes and a range of rows is one half-open span of keys. Knows nothing of what is stored there.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use uuid::Uuid;
 use crate::engine::{Continuation, KeyRange, Order, Partition};
 use crate::table::{Column, Kind, Table, Value};
 
-/// Where the format's number is kept. Table names are not empty, so no row has this key.
+/// Key of the format version. Table names are not empty, so no row has this key.
 pub(super) const FORMAT: &[u8] = &[0x00, 0x00];
-/// Range deletes that are not finished yet, by number.
+/// Unfinished range deletes, by number.
 pub(super) const SWEEPS: &[u8] = &[0x00, 0x01];
-/// What each commit says about those before it (`journal::Note`).
+/// The `journal::Note` of each commit.
 pub(super) const JOURNAL: &[u8] = &[0x00, 0x02];
 /// The id of the store, as in its marker.
 pub(super) const STORE_ID: &[u8] = &[0x00, 0x03];
@@ -64,7 +64,7 @@ pub(super) fn span(partition: &Partition, range: &KeyRange) -> Span {
     Span { from, to }
 }
 
-/// What the keys of all rows of a partition begin with.
+/// Common prefix of the keys of a partition's rows.
 pub(super) fn rows_prefix(partition: &Partition) -> Vec<u8> {
     partition_prefix(partition, ROWS)
 }
@@ -75,14 +75,14 @@ pub(super) fn clustering(columns: &[Column], mut key: &[u8]) -> Option<Vec<Value
     key.is_empty().then_some(values)
 }
 
-/// What a key of a table names.
+/// Target of a table's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     Static(usize),
     Row,
 }
 
-/// Whether this is a key of the table; `None` if it cannot be one.
+/// Parses a key of the table; `None` if it is not one.
 pub(super) fn named(table: &Table, key: &[u8]) -> Option<Named> {
     let mut rest = key.strip_prefix(table.name.as_bytes())?.strip_prefix(&[0x00])?;
     for column in table.partition {
@@ -96,7 +96,7 @@ pub(super) fn named(table: &Table, key: &[u8]) -> Option<Named> {
 }
 
 impl Span {
-    /// What is left of it when a page has ended at `after`.
+    /// The rest of the span after a page that ended at `after`.
     pub(super) fn continued(mut self, partition: &Partition, after: &Continuation, order: Order) -> Self {
         let last = row(partition, &after.0);
         match order {

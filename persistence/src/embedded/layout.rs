@@ -1,5 +1,5 @@
-//! Judges a data directory before fjall opens it, because fjall starts empty or drops data where files are missing or
-//! damaged. Knows which files a store has; changes nothing but what `cut` and `clear_unfinished` say.
+//! Checks a data directory before fjall opens it, because fjall starts empty or drops data where files are missing or
+//! damaged. Knows which files a store has; changes it only in `secure`, `cut` and `clear_unfinished`.
 
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
@@ -11,16 +11,16 @@ use super::journal::{Chain, Damage, Journal, Scan, SeqNo};
 use super::marker::{Found, Marker};
 use crate::error::StoreError;
 
-/// Rows hold payloads of all tenants: nobody else on the machine reads them.
+/// Rows hold payloads of all tenants: no other user of the machine may read them.
 const DIRECTORY_MODE: u32 = 0o700;
 const LOCK: &str = "lock";
 const VERSION: &str = "version";
 const KEYSPACES: &str = "keyspaces";
-/// A keyspace without it is deleted by fjall as never completed.
+/// fjall deletes a keyspace without it as incomplete.
 const CURRENT: &str = "current";
 /// fjall's own keyspace, which names the others.
 const META: &str = "0";
-/// A process that was just killed may still be letting go of its files.
+/// A process that was just killed may still hold the lock.
 const LOCK_ATTEMPTS: usize = 4;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -38,14 +38,14 @@ pub(super) struct Layout {
 
 #[derive(Debug)]
 enum Keyspaces {
-    /// Nothing was made yet.
+    /// None was created yet.
     None,
     /// One is incomplete, or the meta keyspace stands alone.
     Incomplete(PathBuf),
     Complete,
 }
 
-/// What is to be done with a directory.
+/// Result of checking a directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// There is no store yet.
@@ -57,7 +57,7 @@ pub(super) enum Verdict {
     Lost(Vec<String>),
 }
 
-/// Makes the directory if it is missing, and lets nobody else look into it.
+/// Creates the directory if it is missing, and removes other users' access.
 pub(super) fn secure(directory: &Path) -> io::Result<()> {
     if !directory.try_exists()? {
         return DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory);
@@ -78,13 +78,13 @@ pub(super) fn secure(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the directory is a store's, or holds nothing else.
+/// Whether the directory holds a store or is empty.
 fn has_store(directory: &Path) -> io::Result<bool> {
     let is_known = directory.join(VERSION).try_exists()? || Marker::path(directory).try_exists()?;
     Ok(is_known || std::fs::read_dir(directory)?.next().is_none())
 }
 
-/// Keeps other processes off the directory until it is dropped. `None`: there is nothing to keep them off yet.
+/// Locks the directory against other processes until dropped. `None`: there is no lock file yet.
 ///
 /// # Errors
 /// `Unavailable` if another process has it.
@@ -111,7 +111,7 @@ pub(super) fn in_use(directory: &Path) -> StoreError {
     StoreError::Unavailable(format!("{} is in use by another process: {advice}", directory.display()))
 }
 
-/// What an operator can do about lost data.
+/// Error for lost data, with the operator's options.
 pub(super) fn way_out(directory: &Path, problems: &[String]) -> StoreError {
     let directory = directory.display();
     StoreError::Corrupt(format!(
@@ -128,7 +128,7 @@ impl Layout {
         let mut journals: Vec<(Journal, Scan)> = Vec::new();
         for journal in Journal::list(directory)? {
             let is_after_damage = journals.iter().any(|(_, scan)| scan.damage.is_some());
-            // Behind damage nothing is replayed any more, but it is counted.
+            // Batches after damage are not replayed, only counted.
             let scan = if is_after_damage { journal.scan(&mut Chain::default()) } else { journal.scan(&mut chain) }?;
             journals.push((journal, scan));
         }
@@ -170,8 +170,8 @@ impl Layout {
         if problems.is_empty() { Verdict::Sound } else { Verdict::Lost(problems) }
     }
 
-    /// The number that the store must reach once it is open, and the number that its tables must reach: what the
-    /// journals begin after is nowhere else.
+    /// The batch number that the store must reach once it is open, and the one that its tables must reach: batches
+    /// before the journals are only there.
     pub(super) fn expected(&self) -> (SeqNo, SeqNo) {
         let before = self.chain.first.and_then(|batch| batch.note).map_or(0, |note| note.after);
         (self.synced(), if before > self.forgiven() { before } else { 0 })
@@ -187,7 +187,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Removes what the first start of a store left that did not come to its end: fjall would stop at its journal.
+    /// Removes the journals of an interrupted first start: fjall would fail on them.
     pub(super) fn clear_unfinished(&self) -> io::Result<()> {
         for (journal, _) in &self.journals {
             std::fs::remove_file(&journal.path)?;
@@ -195,7 +195,7 @@ impl Layout {
         Ok(())
     }
 
-    /// What no cut of a journal makes good.
+    /// A missing file that no cut of a journal replaces.
     pub(super) fn beyond_repair(&self) -> Option<String> {
         let missing = match &self.keyspaces {
             _ if !self.has_version => self.directory.join(VERSION),
@@ -206,7 +206,7 @@ impl Layout {
         Some(format!("{} is missing", missing.display()))
     }
 
-    /// The highest number that anything in the directory names.
+    /// The highest batch number named anywhere in the directory.
     pub(super) fn highest_named(&self) -> SeqNo {
         let later = self.journals.iter().filter_map(|(_, scan)| Some(scan.damage.as_ref()?.later));
         let (gap, first) = (self.chain.gap.map(|gap| gap.expected), self.chain.first.and_then(|batch| batch.note));
@@ -220,22 +220,22 @@ impl Layout {
     fn is_unsynced(&self, damage: &Damage) -> bool {
         let is_known = match self.marker {
             Found::Marker(_) => true,
-            // Of a version that kept no marker: what is followed by whole batches was probably synced.
+            // Of a version without markers: damage followed by intact batches was probably synced.
             Found::Nothing => damage.later.n_batches == 0,
             Found::Damaged => false,
         };
         is_known && self.synced().max(damage.later.synced) <= self.chain.last
     }
 
-    /// The highest number that is known to have been synced.
+    /// The highest batch number known to be synced.
     pub(super) fn synced(&self) -> SeqNo {
         let marked = if let Found::Marker(marker) = self.marker { marker.synced } else { 0 };
-        // What a repair dropped is still named by batches before it.
+        // Remaining batches may still name as synced what a repair dropped.
         let noted = if self.chain.synced > self.forgiven() { self.chain.synced } else { 0 };
         marked.max(noted)
     }
 
-    /// Up to where a repair accepted losses.
+    /// The batch number up to which a repair accepted losses.
     pub(super) fn forgiven(&self) -> SeqNo {
         if let Found::Marker(marker) = self.marker { marker.forgiven } else { 0 }
     }
@@ -265,7 +265,7 @@ impl Layout {
         problems
     }
 
-    /// Something was written to it.
+    /// Whether anything was written to the store.
     fn is_used(&self) -> bool {
         self.marker != Found::Nothing || self.chain.n_batches > 0
     }

@@ -1,7 +1,7 @@
-//! A small file of our own in the data directory: that there is a store, which one, and how much of it was synced.
+//! The store marker: a small file of our own in the data directory with the store id and the last synced batch.
 //!
-//! It is written after every sync without a sync of its own, so it never claims too much: after a loss of power it may be
-//! some seconds old, after the end of the process it is exact.
+//! It is written after every sync without a sync of its own, so it never claims too much: after a loss of power it may
+//! be some seconds old, after the end of the process it is exact.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -28,10 +28,10 @@ pub(super) struct Marker {
     pub(super) forgiven: SeqNo,
 }
 
-/// What the file says.
+/// Content of the marker file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A new directory, or one of a version that did not keep it.
+    /// A new directory, or one of a version without markers.
     Nothing,
     Damaged,
     Marker(Marker),
@@ -52,7 +52,7 @@ impl Marker {
         Ok(Self::decode(&bytes).map_or(Found::Damaged, Found::Marker))
     }
 
-    /// Makes the file, or makes it new, whole and durable. The handle is for `update`.
+    /// Creates or replaces the file, atomically and durably. The handle is for `update`.
     pub(super) fn create(self, directory: &Path) -> io::Result<File> {
         let unfinished = directory.join(format!("{FILE}.new"));
         let file = File::options().write(true).create(true).truncate(true).open(&unfinished)?;
@@ -63,7 +63,7 @@ impl Marker {
         Ok(file)
     }
 
-    /// Overwrites the file; the next sync of anything may be that of this one.
+    /// Overwrites the file without a sync.
     pub(super) fn update(self, file: &File) -> io::Result<()> {
         file.write_all_at(&self.encode(), 0)
     }

@@ -1,7 +1,7 @@
 //! The engine on one machine: wide rows in an embedded, ordered store, durable by group commit.
 //!
-//! One thread writes (`writer`): whatever waits becomes one group (`group`), one append and one sync (`disk`). Readers
-//! take a view and wait for nobody. `keys` and `cells` are the format on disk.
+//! One thread writes (`writer`): all waiting batches become one group (`group`), one append and one sync (`disk`).
+//! Readers take a view; they wait only for a very large range delete. `keys` and `cells` are the format on disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -28,15 +28,15 @@ mod writer;
 mod reading;
 pub mod upkeep;
 
-/// Batches that may wait for the writer; more callers wait for room.
+/// Batches queued for the writer; further callers wait for room.
 const QUEUE: usize = 1024;
-/// Pages that are being read, or read and not yet taken by their callers. A page may hold megabytes, and reading threads
-/// outrun the callers: without this bound, pages pile up between the two.
+/// Pages that are being read, or read and not yet taken by their callers. A page may hold megabytes, and reading
+/// threads outrun the callers: without this bound, pages pile up between the two.
 const PAGES_IN_FLIGHT: usize = 16;
 
 /// The engine on one machine. A directory has one at a time, in one process.
 ///
-/// Dropping it answers what waits, syncs, and waits for the writer to end.
+/// Dropping it answers queued requests, syncs, and joins the writer.
 pub struct Embedded {
     shared: Arc<Shared>,
     /// `None` only while it is dropped.
@@ -46,7 +46,7 @@ pub struct Embedded {
     pages: Arc<Semaphore>,
 }
 
-/// What readers and the writer share.
+/// State shared by readers and the writer.
 struct Shared {
     directory: PathBuf,
     options: Options,
@@ -58,7 +58,7 @@ struct Shared {
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     pub durability: Durability,
-    /// Blocks of tables kept in memory; taken as they are read, not in advance.
+    /// Block cache size; allocated as blocks are read, not in advance.
     pub cache_bytes: u64,
 }
 
@@ -100,16 +100,16 @@ impl Embedded {
         Ok(Arc::new(Self { shared, requests: Some(requests), writer: Some(writer), pages }))
     }
 
-    /// Hands the batch to the writer. If the caller goes away meanwhile, the batch is written all the same.
+    /// Sends the batch to the writer, which writes it even if the caller is cancelled.
     async fn submit(&self, batch: Batch) -> Result<Outcome, StoreError> {
         let stopped = || "the writer of the embedded store has stopped".to_owned();
         let (reply, answer) = oneshot::channel();
-        let requests = self.requests.as_ref().expect("nobody calls an engine that is being dropped");
+        let requests = self.requests.as_ref().expect("an engine that is being dropped has no callers");
         requests.send(Request { batch, reply }).await.map_err(|_| StoreError::Unavailable(stopped()))?;
         answer.await.unwrap_or_else(|_| Err(StoreError::OutcomeUnknown(stopped())))
     }
 
-    /// An empty batch is answered after all that were sent before it, even those whose callers have gone away.
+    /// An empty batch is answered after all earlier ones, even those whose callers were cancelled.
     async fn settle(&self, partition: &Partition, consistency: Consistency) -> Result<(), StoreError> {
         match consistency {
             Consistency::Quorum => Ok(()),
@@ -167,7 +167,7 @@ impl Shared {
     }
 
     fn close(&self, reason: &'static str) {
-        // First the reason: it is read by those who find no disk.
+        // The reason first: callers that find no disk read it.
         self.availability.send_replace(Availability::Down(reason));
         *self.disk.write().unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -1,8 +1,8 @@
 //! Reading: static columns, single rows and pages, from one view.
 //!
-//! A single key takes microseconds (2 to 10 measured, with tables), less than it takes to hand work to another thread
-//! (6 to 20), so it is read where it is asked for. A page may have to step over any number of deleted rows (0.5 s for
-//! 200 000 of them), so it is read on a thread that may block.
+//! A single key takes microseconds (2 to 10 measured, with tables), less than a handover to another thread (6 to 20),
+//! so it is read on the caller's thread. A page may have to step over any number of tombstones (0.5 s for 200 000), so
+//! it is read on a thread that may block.
 
 use super::cells;
 use super::disk::View;
@@ -31,7 +31,7 @@ pub(super) fn single_key(slice: &Slice) -> Option<&[Value]> {
     (is_whole && slice.after.is_none()).then_some(lower)
 }
 
-/// Spares the iterator over all levels that a page needs.
+/// A point read, without the iterator over all levels that a page needs.
 pub(super) fn single_row(view: &View, partition: &Partition, key: &[Value]) -> Result<Page, StoreError> {
     let Some(bytes) = view.get(&keys::row(partition, key))? else { return Ok(Page::default()) };
     let values = cells::decode(partition.table.0.values, &bytes).ok_or_else(|| corrupt(partition))?;

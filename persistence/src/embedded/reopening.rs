@@ -1,7 +1,7 @@
-//! Opens a store again that failed: a full disk or a lack of file descriptors passes, and a restart must not be needed.
+//! Reopens a store that failed: a full disk or a lack of file descriptors passes, and must not require a restart.
 //!
-//! fjall takes no more writes after one that failed, because the content of the file is unknown then. So the database is
-//! dropped whole and the directory is judged and read as after a crash, which settles the writes whose outcome is unknown.
+//! fjall refuses writes after one that failed, because the content of the file is unknown then. So the database is
+//! dropped, and the directory is checked and opened as after a crash, which settles writes of unknown outcome.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,21 +16,21 @@ use super::disk::{Disk, plain_reason};
 use super::{Options, sweep};
 use crate::error::StoreError;
 
-/// What must be free before the store is opened again: a memtable's worth, so that its first flush does not fail again.
+/// Free space required to reopen the store: one memtable, so that its first flush does not fail again.
 const ROOM_BYTES: usize = 8 << 20;
-/// What a flush and a compaction have open at once.
+/// Files that a flush and a compaction have open at once.
 const ROOM_FILES: usize = 8;
-/// Written at a time.
+/// Bytes per write of the probe.
 const ROOM_PIECE: usize = 256 << 10;
 const ROOM_FILE: &str = "room-probe";
-/// Until the next attempt; it doubles.
+/// First backoff between attempts; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// Small, because it is how long a store stays closed after its trouble is over.
+/// Longest backoff. Small, because a store may stay closed this long after the failure has passed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often the wait for something is looked up from.
+/// Poll interval of all waits.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// A store that is being opened again, on a thread of its own: a disk that hangs must not keep callers waiting.
+/// A reopen in progress, on its own thread: a disk that hangs must not block callers.
 pub(super) struct Reopening {
     pub(super) progress: Receiver<Attempt>,
     thread: Option<JoinHandle<()>>,
@@ -39,7 +39,7 @@ pub(super) struct Reopening {
 
 pub(super) enum Attempt {
     Opened(Disk),
-    /// Why not yet, in words for clients.
+    /// The reason, in words for clients.
     Failed(&'static str),
 }
 
@@ -58,7 +58,7 @@ impl Reopening {
                     Ok(disk) => Attempt::Opened(disk),
                     Err(Refusal { reason, error }) => {
                         if said.replace(reason) != Some(reason) {
-                            tracing::error!(%error, "the embedded store cannot be opened again yet; it is tried every second");
+                            tracing::error!(%error, "cannot reopen the embedded store; retrying every second");
                         }
                         Attempt::Failed(reason)
                     }
@@ -99,7 +99,7 @@ fn attempt(directory: &Path, options: Options) -> Result<Disk, Refusal> {
     opened.map_err(|error| Refusal { reason: "its files cannot be opened", error: error.to_string() })
 }
 
-/// Without this a store on a full disk would be opened, fail with its next write, and so on.
+/// Without this a store on a full disk would reopen and fail on its next write, in a loop.
 fn probe_room(directory: &Path) -> io::Result<()> {
     let name = |number: usize| directory.join(format!("{ROOM_FILE}-{number}"));
     let probed = (0..ROOM_FILES).try_fold(Vec::new(), |mut files, number| {
@@ -113,14 +113,14 @@ fn probe_room(directory: &Path) -> io::Result<()> {
         file.sync_data()
     });
     for number in 0..ROOM_FILES {
-        // A file that was not made is not there.
+        // The file may not have been created.
         let _ = std::fs::remove_file(name(number));
     }
     probed
 }
 
-/// Returns when nothing of the failed database is left. What its journal's buffer still holds is written as it goes, so
-/// the file must not be opened before.
+/// Returns when the failed database is fully dropped. Its journal flushes its buffer when dropped, so the file must not
+/// be opened before.
 fn close(failed: Arc<Disk>, directory: &Path, is_stopped: &AtomicBool) {
     let left: Weak<Disk> = Arc::downgrade(&failed);
     drop(failed);
@@ -132,15 +132,15 @@ fn close(failed: Arc<Disk>, directory: &Path, is_stopped: &AtomicBool) {
     }
 }
 
-/// Whether this process has a journal of the directory open. fjall's worker lets go of its part a moment after the
-/// database is dropped, and only the system's own list says when.
+/// Whether this process has a journal of the directory open. fjall's worker releases its part shortly after the
+/// database is dropped, and only the system's list of descriptors shows when.
 fn has_journal_open(directory: &Path) -> bool {
     let Ok(directory) = directory.canonicalize() else { return false };
     match std::fs::read_dir("/proc/self/fd") {
         Ok(descriptors) => descriptors
             .filter_map(|descriptor| std::fs::read_link(descriptor.ok()?.path()).ok())
             .any(|file| file.parent() == Some(&directory) && file.extension().is_some_and(|ending| ending == "jnl")),
-        // A system without such a list; elsewhere this is the lack of descriptors, and it is asked again.
+        // `NotFound`: a system without such a list. Any other error is a lack of descriptors: poll again.
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }

@@ -1,8 +1,8 @@
-//! Deletes of very large ranges, which take no more memory than small ones.
+//! Deletes of very large ranges, in bounded memory.
 //!
-//! The commit that deletes the range only notes its span, and hides its rows from the same moment: that is the delete,
-//! durable and all at once. Then the rows are removed in pieces and the note goes last, so that a crash in between is
-//! made good when the directory is opened. The writer does nothing else meanwhile, so nobody writes into the span.
+//! The commit that deletes the range only notes its span and hides its rows: that is the delete, durable and atomic.
+//! Then the rows are removed in pieces and the note last, so that a sweep interrupted by a crash resumes when the
+//! directory is opened. The writer does nothing else during a sweep, so no row is written into the span.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn finish(disk: &Disk, spans: &[Span]) -> Result<(), CommitError> {
     disk.commit_hiding(notes, Arc::new([]))
 }
 
-/// Finishes what a crash interrupted. Called before anybody reads.
+/// Finishes sweeps that a crash interrupted. Called before any read.
 pub(super) fn resume(disk: &Arc<Disk>) -> Result<(), StoreError> {
     let notes = Span { from: keys::SWEEPS.to_vec(), to: note(usize::MAX) };
     let mut spans = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn resume(disk: &Arc<Disk>) -> Result<(), StoreError> {
     finish(disk, &spans).map_err(|error| StoreError::Unavailable(format!("cannot finish a range delete: {error}")))
 }
 
-/// Removes the rows of one span. One iterator for all pieces: a new one would step over all that is removed already.
+/// Removes the rows of one span. One iterator for all pieces: a new one would step over all tombstones so far.
 fn remove(disk: &Disk, span: &Span) -> Result<(), CommitError> {
     let mut keys = disk.hidden_keys(span);
     loop {

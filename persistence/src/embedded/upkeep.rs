@@ -1,4 +1,4 @@
-//! What an operator does with a data directory that no server has open: check it, and repair it.
+//! Offline check and repair of a data directory that no server has open.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -20,10 +20,10 @@ use crate::error::StoreError;
 use crate::table::Table;
 use crate::tables;
 
-/// Places named in a report of one table; the rest is counted.
+/// Damaged keys named per table in a report; the rest is counted.
 const NAMED_MAX: usize = 10;
 
-/// What was found or done, line by line.
+/// Findings and actions, line by line.
 #[derive(Debug, Default)]
 pub struct Report {
     pub lines: Vec<String>,
@@ -57,8 +57,8 @@ pub fn check(directory: &Path) -> Result<Report, StoreError> {
     Ok(report)
 }
 
-/// Cuts what cannot be read, so that the store can be opened with all that was written before. Files that it changes are
-/// copied first, into a new folder of the directory.
+/// Cuts what cannot be read, so that the store opens with all that was written before. Files that it changes are first
+/// copied into a new folder of the directory.
 ///
 /// # Errors
 /// As `check`; `Corrupt` if the tables are not there or cannot be opened: only a backup helps then.
@@ -121,8 +121,8 @@ fn journal_lines(layout: &Layout) -> Vec<String> {
     layout.journals.iter().map(line).collect()
 }
 
-/// From now on nothing up to the highest number that is known is missed.
-/// Forgives the missing end. If the store cannot be opened even so, its tables are damaged, and nothing is forgiven.
+/// Accepts that the end of the journal is missing. If the store still cannot be opened, its tables are damaged, and the
+/// marker is restored.
 fn forgive_or_restore(directory: &Path) -> Result<(), StoreError> {
     let path = Marker::path(directory);
     let of_io = |error: io::Error| failed(directory, &error);
@@ -136,14 +136,15 @@ fn forgive_or_restore(directory: &Path) -> Result<(), StoreError> {
     Err(StoreError::Corrupt(format!("{problem}: this cannot be repaired, restore a backup")))
 }
 
+/// Accepts the loss of all batches up to the highest known number.
 fn forgive(directory: &Path, layout: &Layout) -> io::Result<()> {
     let store_id = if let Found::Marker(marker) = layout.marker { marker.store_id } else { Uuid::nil() };
     Marker { store_id, synced: 0, forgiven: layout.highest_named() }.create(directory).map(|_| ())
 }
 
 impl Report {
-    /// Cuts the first damaged journal where its damage begins and takes away all later ones: what they hold rests on what
-    /// is lost.
+    /// Cuts the first damaged journal at its damage and removes all journals after it or after a gap: they depend on
+    /// lost batches.
     fn cut(&mut self, directory: &Path, layout: &Layout) -> io::Result<()> {
         let copies = new_folder(directory)?;
         let keep = |path: &Path| std::fs::copy(path, copies.join(path.file_name().unwrap_or_default())).map(|_| ());
@@ -245,7 +246,7 @@ fn is_sound(table: &Table, key: &[u8], value: &[u8]) -> bool {
     }
 }
 
-/// A folder of the directory that is not there yet.
+/// Creates a new folder in the directory.
 fn new_folder(directory: &Path) -> io::Result<PathBuf> {
     let mut number = 1;
     loop {

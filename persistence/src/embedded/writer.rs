@@ -1,5 +1,5 @@
-//! The one writer: takes whatever batches wait, makes them durable with one sync, and answers their callers. When the disk
-//! fails it turns all callers away at once until the store is open again.
+//! The only writer: takes all waiting batches, makes them durable with one sync, and answers their callers. After a
+//! disk failure it refuses all requests at once until the store is reopened.
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -15,10 +15,10 @@ use super::{Shared, sweep};
 use crate::engine::{Batch, Durable, Outcome};
 use crate::error::StoreError;
 
-/// How long a batch that came in just before the failure may wait for its refusal.
+/// How long a batch queued before or during the failure may wait for its refusal.
 const REFUSE_EVERY: Duration = Duration::from_millis(2);
 
-/// A batch that waits, and whom to answer.
+/// A queued batch and its reply channel.
 pub(super) struct Request {
     pub(super) batch: Batch,
     pub(super) reply: oneshot::Sender<Result<Outcome, StoreError>>,
@@ -34,12 +34,12 @@ impl Writer {
         Self { shared, requests }
     }
 
-    /// Runs until every sender is gone and all that they sent is answered.
+    /// Runs until every sender is dropped and every request is answered.
     pub(super) fn run(mut self) {
         while let Some(first) = self.requests.blocking_recv() {
             let Ok(disk) = self.shared.disk() else { return };
             let Err(error) = self.serve(&disk, first) else { continue };
-            tracing::error!(%error, "the embedded store failed; it takes nothing until it is open again");
+            tracing::error!(%error, "embedded store failed; refusing requests until it is reopened");
             self.shared.close(error.reason());
             if !self.reopen(disk) {
                 return;
@@ -67,26 +67,26 @@ impl Writer {
             Durable::WithNext => disk.commit_unsynced(changes),
         };
         for (reply, judged) in answers {
-            // Nobody listening is no reason to stop: the caller was cancelled, and the next one was not.
+            // A dropped receiver is no reason to stop: this caller was cancelled, the others were not.
             let _ = reply.send(answer(judged, &committed));
         }
-        // The deletes count already: those who asked for them need not wait until the rows are gone.
+        // The deletes are committed: their callers need not wait until the rows are removed.
         committed.and_then(|()| sweep::finish(disk, &sweeps))
     }
 
-    /// Turns callers away until the store is open again. `false`: the engine is being dropped.
+    /// Refuses requests until the store is reopened. `false`: the writer must stop.
     fn reopen(&mut self, failed: Arc<Disk>) -> bool {
         let reopening = match Reopening::start(failed, self.shared.directory.clone(), self.shared.options) {
             Ok(reopening) => reopening,
             Err(error) => {
-                tracing::error!(%error, "cannot start the thread that opens the embedded store again; restart the server");
+                tracing::error!(%error, "cannot start the thread that reopens the embedded store; restart the server");
                 return false;
             }
         };
         loop {
             match reopening.progress.recv_timeout(REFUSE_EVERY) {
                 Ok(Attempt::Opened(disk)) => {
-                    tracing::info!("the embedded store is open again");
+                    tracing::info!("embedded store reopened; serving requests");
                     self.shared.open(disk);
                     return true;
                 }
@@ -100,7 +100,7 @@ impl Writer {
         }
     }
 
-    /// `false`: nobody can send any more.
+    /// `false`: every sender is dropped.
     fn refuse_all(&mut self) -> bool {
         loop {
             match self.requests.try_recv() {
@@ -121,7 +121,7 @@ fn answer(judged: Result<Outcome, StoreError>, committed: &Result<(), CommitErro
         (Ok(Outcome::Applied), Err(error @ CommitError::Unknown(_))) => {
             Err(StoreError::OutcomeUnknown(error.reason().into()))
         }
-        // A refusal may rest on earlier batches of the group, which failed: its values are worth nothing.
+        // A refusal may depend on earlier batches of the group, which failed: its values are invalid.
         (Ok(Outcome::Applied | Outcome::Refused(_)), Err(error)) => Err(StoreError::Unavailable(error.reason().into())),
     }
 }

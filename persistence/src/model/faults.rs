@@ -1,4 +1,4 @@
-//! Which faults strike: drawn from a seed, or injected by a test.
+//! Faults of the model: drawn from a seed, or injected by a test.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::engine::Batch;
 
-/// What happens to a write.
+/// A fault of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// `Unavailable`; not applied.
@@ -17,16 +17,16 @@ pub enum Fault {
     TimeoutNotApplied,
     /// `OutcomeUnknown`; applied.
     TimeoutApplied,
-    /// `OutcomeUnknown`; accepted but not visible. The next conditional write to the partition, or the next serial read
-    /// of it, applies it first. Drawn by chance instead of injected, it may also be dropped for ever at that moment, or
-    /// show up before.
+    /// `OutcomeUnknown`; accepted but not visible. The next write to the partition, or the next serial read of it,
+    /// applies it first. Drawn by chance instead of injected, it may also be dropped for good at that moment, or become
+    /// visible before.
     ///
-    /// A write to a versioned table is settled by nothing: whatever is written meanwhile, it arrives at
-    /// `Model::deliver_late`; drawn by chance, at any time before.
+    /// Nothing settles a write to a versioned table: it arrives at `Model::deliver_late`, whatever is written before;
+    /// drawn by chance, it may also arrive earlier.
     AppliedLater,
 }
 
-/// How often which fault strikes; each a probability, together at most 1.
+/// Probability of each fault; those of a write add up to at most 1.
 #[derive(Debug, Clone)]
 pub struct Faults {
     pub seed: u64,
@@ -34,11 +34,11 @@ pub struct Faults {
     pub timeout_not_applied: f64,
     pub timeout_applied: f64,
     pub applied_later: f64,
-    /// How often a read fails.
+    /// Probability that a read fails.
     pub read_unavailable: f64,
-    /// How long a request, and its answer, are on their way. Slept on tokio's clock.
+    /// Latency of a request, and of its answer. Slept on tokio's clock.
     pub latency: Range<Duration>,
-    /// Which writes may meet a fault.
+    /// Writes that may meet a fault.
     pub writes: Writes,
 }
 
@@ -49,7 +49,7 @@ pub enum Writes {
 }
 
 impl Faults {
-    /// None at all: to be changed where wanted.
+    /// No faults: a base to change where wanted.
     #[must_use]
     pub fn none(seed: u64) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Faults {
     }
 }
 
-/// The faults with their random numbers.
+/// The faults and their random number generator.
 pub(super) struct Dice {
     faults: Faults,
     random: StdRng,
@@ -87,7 +87,7 @@ impl Dice {
         self.random.random_range(self.faults.latency.clone())
     }
 
-    /// What strikes this write, if anything.
+    /// Draws the fault of this write, if any.
     pub(super) fn strike(&mut self, batch: &Batch) -> Option<Fault> {
         if self.faults.writes == Writes::OnlyConditional && !batch.is_conditional() {
             return None;

@@ -1,6 +1,6 @@
 //! The engine in memory: the contract in its simplest form, and the faults that a real store has.
 //!
-//! Without faults it serves `--in-memory`. With them it is the store of the simulation: all that it does follows from
+//! Without faults it serves `--in-memory`. With them it is the store of the simulation: its behaviour is determined by
 //! the calls, their order and a seed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,13 +40,13 @@ impl Model {
         Arc::new(Self { state: Mutex::new(State::new(Some(Dice::new(faults)))) })
     }
 
-    /// From now on these faults, drawn from their own seed.
+    /// Replaces the random faults; the new ones are drawn from their own seed.
     pub fn set_faults(&self, faults: Faults) {
         self.state().dice = Some(Dice::new(faults));
     }
 
-    /// From now on no random faults and no latency. What is still in flight stays so until it is settled, and injected
-    /// faults still strike.
+    /// Stops random faults and latency. Writes in flight stay so until they are settled, and injected faults still
+    /// strike.
     pub fn stop_faults(&self) {
         self.state().dice = None;
     }
@@ -71,40 +71,40 @@ impl Model {
         self.state().injected.push((Box::new(fits), fault));
     }
 
-    /// How many writes are late: `AppliedLater` to a versioned table, and not arrived.
+    /// Number of late writes: `AppliedLater` to a versioned table, and not arrived.
     #[must_use]
     pub fn n_late(&self) -> usize {
         self.state().n_late()
     }
 
-    /// Lets all arrive that are late, after all that was written meanwhile.
+    /// Delivers all late writes, after everything written since.
     pub fn deliver_late(&self) {
         self.state().deliver_all();
     }
 
-    /// Starts to remember deleted rows, so that reads which have to step over them can be counted. Costs memory for each.
+    /// Starts to keep tombstones, so that `scanned` counts those that reads step over. Costs memory for each.
     pub fn remember_dead_rows(&self) {
         self.state().dead = Dead::Remembered;
     }
 
-    /// What reads have come across since the beginning.
+    /// Rows and tombstones scanned by all reads so far.
     #[must_use]
     pub fn scanned(&self) -> Scanned {
         self.state().scanned
     }
 
-    /// Every row of a partition and its static columns, whatever is in flight: for tests that look at the end result.
+    /// Every row of a partition and its static columns, without writes in flight: for tests of the end result.
     #[must_use]
     pub fn dump(&self, partition: &Partition) -> (Statics, Vec<Row>) {
         self.state().dump(partition)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in here is a failed assertion of a test: the state is whole, and others may go on.
+        // A panic under this lock is a failed test assertion: the state is consistent, and other callers may go on.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way to the store, or back.
+    /// Sleeps for the latency to the store, or back.
     async fn travel(&self) {
         let latency = self.state().dice.as_mut().map_or(Duration::ZERO, Dice::latency);
         if !latency.is_zero() {

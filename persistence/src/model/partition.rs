@@ -14,7 +14,7 @@ use crate::table::Value;
 pub(super) struct Rows {
     statics: Statics,
     rows: BTreeMap<Place, Vec<Value>>,
-    /// Keys that were deleted and not put again; kept only when they are remembered.
+    /// Tombstones: keys deleted and not put again; kept only with `Dead::Remembered`.
     dead: BTreeSet<Place>,
     versions: Versions,
 }
@@ -58,7 +58,7 @@ impl Rows {
         self.rows.iter().map(row).collect()
     }
 
-    /// A partition like this need not be kept.
+    /// Whether the partition need not be kept.
     pub(super) fn is_empty(&self) -> bool {
         let has_rows = !self.rows.is_empty() || !self.dead.is_empty() || !self.versions.is_empty();
         !has_rows && self.statics.iter().all(Option::is_none)
@@ -73,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// The page, and how many deleted rows lie in it.
+    /// The page, and the number of tombstones in it.
     pub(super) fn page(&self, slice: &Slice) -> (Page, usize) {
         let mut places = places(&slice.range);
         match (&slice.after, slice.order) {
@@ -98,7 +98,7 @@ impl Rows {
         (page, n_dead)
     }
 
-    /// What is deleted by versions is told: it has to be remembered until `forget`.
+    /// Returns the tombstones of versioned deletes, which are kept until `forget`.
     pub(super) fn apply(&mut self, batch: Batch, dead: Dead) -> Vec<Grave> {
         for range in &batch.range_deletes {
             let places = places(range);

@@ -1,4 +1,4 @@
-//! All partitions, what is in flight, and which fault strikes when.
+//! All partitions, writes in flight, and the faults that strike.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,17 +9,17 @@ use crate::engine::{Batch, Consistency, Current, Outcome, Page, Partition, Row, 
 use crate::error::StoreError;
 use crate::table::Value;
 
-/// What reads have come across.
+/// Rows and tombstones scanned by reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scanned {
     pub rows: usize,
-    /// Rows that were deleted and lie where a read passed: a store of tables has to step over each of them.
+    /// Tombstones in the ranges that were read: an LSM store has to step over each.
     pub dead_rows: usize,
 }
 
-/// Of all deletes by versions so many are remembered, the latest. No write is on its way while so many others arrive.
+/// Tombstones of versioned deletes to keep, the latest ones. No write is in flight while this many others arrive.
 const GRAVES_MAX: usize = 100_000;
-/// Writes that are late; the first arrives when there would be more.
+/// Limit of late writes; one more delivers the oldest.
 const LATE_MAX: usize = 64;
 
 type Predicate = Box<dyn FnMut(&Batch) -> bool + Send>;
@@ -29,7 +29,7 @@ pub(super) struct State {
     partitions: BTreeMap<Name, Held>,
     /// In the order of their deletion.
     graves: VecDeque<(Name, Grave)>,
-    /// Writes to versioned tables that nobody waits for any more, and that have not arrived.
+    /// Late writes to versioned tables: reported as `OutcomeUnknown`, and not arrived.
     late: VecDeque<Flight>,
     pub(super) dice: Option<Dice>,
     pub(super) injected: Vec<(Predicate, Fault)>,
@@ -39,7 +39,7 @@ pub(super) struct State {
 
 struct Held {
     rows: Rows,
-    /// Accepted, not visible, its caller told that the outcome is unknown.
+    /// Accepted, not visible, reported as `OutcomeUnknown`.
     in_flight: Option<Flight>,
 }
 
@@ -103,10 +103,10 @@ impl State {
         }
     }
 
-    /// Settles what is in flight, then lets the batch pass if its conditions hold.
+    /// Settles the write in flight, then passes the batch on if its conditions hold.
     ///
-    /// A plain write settles too. CQL would not do that, but its older timestamp would lose against the plain write, so
-    /// the end is the same as if it had been applied before.
+    /// A plain write settles too. CQL would not do that, but there the write in flight has an older timestamp and loses
+    /// against the plain one, so the result is the same.
     fn judge(&mut self, batch: Batch, pass: impl FnOnce(&mut Self, Batch)) -> Result<Outcome, StoreError> {
         self.settle(&batch.partition);
         let held = self.partitions.entry(name(&batch.partition)).or_insert_with(|| Held::new(&batch.partition));
@@ -162,7 +162,7 @@ impl State {
         self.late.len()
     }
 
-    /// Now and then one of those that are late arrives.
+    /// Delivers the oldest write that is late by chance, with probability 1/8.
     fn deliver_by_chance(&mut self) {
         let by_chance = self.late.iter().position(|flight| flight.fate == Fate::ByChance);
         let (Some(index), Some(dice)) = (by_chance, &mut self.dice) else { return };
@@ -178,7 +178,7 @@ impl State {
         held.in_flight = Some(flight);
     }
 
-    /// After this, what was in flight is applied or will never be.
+    /// Applies the write in flight, or drops it for good.
     fn settle(&mut self, partition: &Partition) {
         let Some(held) = self.partitions.get_mut(&name(partition)) else { return };
         let Some(flight) = held.in_flight.take() else { return };
@@ -201,7 +201,7 @@ impl State {
         Ok(())
     }
 
-    /// What is in flight may become visible at any time.
+    /// The write in flight may become visible at any time.
     fn show_by_chance(&mut self, partition: &Partition) {
         let Some(held) = self.partitions.get_mut(&name(partition)) else { return };
         let Some(dice) = &mut self.dice else { return };

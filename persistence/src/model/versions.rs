@@ -1,11 +1,11 @@
-//! Which changes of a versioned table count: the versions of the rows that a partition has, and of those that it had.
+//! Versions of a partition's rows and tombstones, which decide the changes of a versioned table that take effect.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::partition::Place;
 
-/// What was deleted: a row, or all that lies in a range.
+/// A tombstone of a row or of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Grave {
     Row(Place),
@@ -21,26 +21,26 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// Nothing is there, and nothing is known to have been.
+    /// There are no rows and no tombstones.
     pub(super) fn is_empty(&self) -> bool {
         self.live.is_empty() && self.dead.is_empty() && self.dead_ranges.is_empty()
     }
 
-    /// Takes note of a put. Whether it counts.
+    /// Records a put, and returns whether it takes effect.
     pub(super) fn put(&mut self, place: &Place, version: i64) -> bool {
         let covering = self.dead_ranges.iter().filter(|(range, _)| range.contains(place)).map(|(_, died)| died);
         let is_deleted = self.dead.get(place).into_iter().chain(covering).any(|died| *died >= version);
         let is_overtaken = self.live.get(place).is_some_and(|live| *live > version);
         let counts = !is_deleted && !is_overtaken;
         if counts {
-            // From now on the row itself keeps out what is older.
+            // The row's own version now rejects older changes.
             self.dead.remove(place);
             self.live.insert(place.clone(), version);
         }
         counts
     }
 
-    /// Takes note of a delete. Whether it counts.
+    /// Records a delete, and returns whether it takes effect.
     pub(super) fn delete(&mut self, place: &Place, version: i64) -> bool {
         let counts = self.live.get(place).is_none_or(|live| *live <= version);
         if counts {
@@ -51,7 +51,7 @@ impl Versions {
         counts
     }
 
-    /// Takes note of the delete of a range. The rows that go by it.
+    /// Records a range delete, and returns the rows that it deletes.
     pub(super) fn delete_range(&mut self, range: &Range<Place>, version: i64) -> Vec<Place> {
         if range.is_empty() {
             return Vec::new();
@@ -65,7 +65,7 @@ impl Versions {
         doomed
     }
 
-    /// After this, what is older may come back.
+    /// Drops a tombstone: older puts may take effect again.
     pub(super) fn forget(&mut self, grave: &Grave) {
         match grave {
             Grave::Row(place) => {

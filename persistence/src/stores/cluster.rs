@@ -12,10 +12,10 @@ use crate::stores::rows::{self, Decoded, Malformed};
 use crate::table::{Table, Value};
 use crate::tables::{CLUSTER_MEMBERSHIP, CLUSTER_METADATA};
 
-/// Place of the value column that conditions look at.
+/// Index of the value column that conditions compare.
 const VERSION: usize = 0;
 
-/// Rows that one read brings. A list is read to its end: there are few clusters, and a node is a row.
+/// Rows per read. All pages are read: there are few clusters, and a node is a row.
 const PAGE: usize = 512;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -48,13 +48,13 @@ impl ClusterStore {
     /// `Corrupt` if its record does not decode.
     pub async fn get(&self, name: &str) -> Result<Option<StoredCluster>, StoreError> {
         let mut slice = Slice::new(partition(&CLUSTER_METADATA), KeyRange::prefix(vec![Value::from(name)]), 1);
-        // Serial, so that whoever reads after a write of unknown outcome sees what became of it.
+        // Serial, so that a read after a write of unknown outcome settles it.
         slice.consistency = Consistency::Serial;
         let row = self.engine.read(slice).await?.rows.into_iter().next();
         row.map(decode_cluster).transpose().map_err(|bad| bad.at(format_args!("cluster {name}")))
     }
 
-    /// The record that is there, or else this one: of many nodes that start together one writes it, all get it.
+    /// The stored record, or else this one: of many nodes that start together one writes it, all get it.
     ///
     /// # Errors
     /// If the store fails.
@@ -75,7 +75,7 @@ impl ClusterStore {
     /// Writes a cluster's record, and returns its new version.
     ///
     /// # Errors
-    /// `Refused` if it is no longer at this version; `None`: if it exists.
+    /// `Refused` if it is no longer at this version; with `None`, if it exists.
     pub async fn update(&self, name: &str, version: Option<i64>, record: &record::Cluster) -> Result<i64, StoreError> {
         let key = vec![Value::from(name)];
         let next = version.unwrap_or(0) + 1;
@@ -91,7 +91,7 @@ impl ClusterStore {
         }
     }
 
-    /// All clusters that this one knows, itself too, by name.
+    /// All known clusters, this one too, by name.
     ///
     /// # Errors
     /// `Corrupt` if a record does not decode.
@@ -100,7 +100,7 @@ impl ClusterStore {
         rows.into_iter().map(decode_cluster).collect::<Decoded<_>>().map_err(|bad| bad.at("cluster metadata"))
     }
 
-    /// Forgets a cluster.
+    /// Deletes a cluster.
     ///
     /// # Errors
     /// `Refused` if it is no longer at this version.
@@ -116,10 +116,10 @@ impl ClusterStore {
         }
     }
 
-    /// Says that a node lives.
+    /// Writes a node's heartbeat.
     ///
     /// # Errors
-    /// If the store fails. An unknown outcome needs no care: the next heartbeat comes.
+    /// If the store fails. An unknown outcome can be ignored: the next heartbeat overwrites it.
     pub async fn heartbeat(&self, host_id: Uuid, at: Timestamp, member: &record::Member) -> Result<(), StoreError> {
         let mut batch = Batch::new(partition(&CLUSTER_MEMBERSHIP));
         let values = vec![Value::Bigint(at.0), rows::to_value(member)];
@@ -128,7 +128,7 @@ impl ClusterStore {
         Ok(())
     }
 
-    /// All nodes that did not leave, dead ones too: who reads decides by the heartbeat.
+    /// All nodes that did not leave, dead ones too: the caller decides by the heartbeat.
     ///
     /// # Errors
     /// `Corrupt` if a record does not decode.
@@ -137,7 +137,7 @@ impl ClusterStore {
         rows.into_iter().map(decode_member).collect::<Decoded<_>>().map_err(|bad| bad.at("cluster membership"))
     }
 
-    /// Takes a node off the list: itself when it leaves, or another that is long dead.
+    /// Deletes a membership row: a node's own when it leaves, or that of one long dead.
     ///
     /// # Errors
     /// If the store fails.

@@ -31,14 +31,14 @@ pub use queue_rows::{DamagedQueueRow, QueuePage};
 pub use run_rows::{DamagedRow, Salvaged};
 pub use timers::{QueuedTimer, TimerKey, TimerRows};
 
-/// Rows of a run that one read brings: all of them, save for runs with very many pending items.
+/// Rows of a run per read: all, save for runs with very many pending items.
 const RUN_PAGE: usize = 2048;
 
-/// Workflow ids that one read brings: a few hundred KiB.
+/// Workflow ids per read: a few hundred KiB.
 const WORKFLOW_ID_PAGE: usize = 2048;
 
-/// How often a run is read whose rows disagree. A reader whose lease was lost may see half of what the new owner
-/// writes between two pages; that does not happen again and again.
+/// Attempts to read a run whose rows disagree. A reader whose lease was lost may see half of what the new owner writes
+/// between two pages, but not repeatedly.
 const RUN_READS: usize = 3;
 
 /// A task of one of the shard's queues.
@@ -69,8 +69,8 @@ impl ExecutionStore {
     /// Applies all of a commit, or nothing of it.
     ///
     /// # Errors
-    /// `LeaseLost` if another owner has the shard. After `OutcomeUnknown`, `ShardStore::reacquire` tells by its
-    /// `commit_id` whether this commit was the last one.
+    /// `LeaseLost` if another owner has the shard. After `OutcomeUnknown`, the `commit_id` that `ShardStore::reacquire`
+    /// returns shows whether this commit was the last one.
     pub async fn commit(&self, commit: &ShardCommit) -> Result<(), StoreError> {
         match self.engine.write(commit.to_batch()).await? {
             Outcome::Applied => Ok(()),
@@ -96,10 +96,10 @@ impl ExecutionStore {
         Err(malformed.at(format_args!("{shard}, run {key}")))
     }
 
-    /// As much of a damaged run as can be read, so that it can be ended.
+    /// The readable part of a damaged run, so that it can be ended.
     ///
     /// # Errors
-    /// `Corrupt` if not even its state and its start can be read.
+    /// `Corrupt` if the readable rows do not make up a state.
     pub async fn salvage_run(&self, shard: ShardId, key: &ExecutionKey) -> Result<Option<Salvaged>, StoreError> {
         let rows = self.run_rows(shard, key).await?;
         if rows.is_empty() {
@@ -126,7 +126,7 @@ impl ExecutionStore {
             .map_err(|bad| bad.at(format_args!("{shard}, current run of {namespace_id}/{workflow_id}")))
     }
 
-    /// Some of the workflows of all namespaces, after those of an earlier page.
+    /// A page of the workflows of all namespaces, after an earlier page.
     ///
     /// # Errors
     /// `Corrupt` if a row does not name a workflow.
@@ -164,7 +164,7 @@ impl ExecutionStore {
             .map_err(|bad| bad.at(format_args!("{shard}, schedule {namespace_id}/{schedule_id}")))
     }
 
-    /// The ids of some of the schedules that a namespace has in the shard.
+    /// Ids of at most `limit` schedules of a namespace in the shard.
     ///
     /// # Errors
     /// `Corrupt` if a row has no such key.
@@ -235,7 +235,7 @@ impl ExecutionStore {
         }))
     }
 
-    /// The runs that closed last before an owner of the shard released it; none if none ever did.
+    /// The last closed runs, as written at the last release of the shard; none if it was never released.
     ///
     /// # Errors
     /// `Corrupt` if the row does not decode.
@@ -248,7 +248,7 @@ impl ExecutionStore {
         decoded.map_err(|bad| bad.at(format_args!("{shard}, closed runs")))
     }
 
-    /// How many runs of each namespace the shard has. `None`: the row is damaged, the runs must be counted.
+    /// Run counts of each namespace in the shard. `None`: the row is damaged, the runs must be counted.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -269,7 +269,7 @@ impl ExecutionStore {
         }
     }
 
-    /// Some runs of a namespace, in the order of their keys, after this one.
+    /// A page of a namespace's runs in key order, after this one.
     ///
     /// # Errors
     /// `Corrupt` if a row does not name a run.
@@ -296,7 +296,7 @@ impl ExecutionStore {
         Ok(runs)
     }
 
-    /// The run of a workflow that started last, by the keys of its rows: for a workflow whose current row is damaged.
+    /// The run of a workflow that started last, found by row keys: for a workflow whose current row is damaged.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -339,7 +339,7 @@ impl ExecutionStore {
     }
 }
 
-/// A row is named by its last task, and its ids lie behind those of the row before it: the queue counts on both.
+/// Checks that a row's key is its last task id and that its ids follow the previous row's: the queue relies on both.
 fn check_ids<T>(tasks: &[QueuedTask<T>], last_before: Option<i64>, last_task_id: i64) -> Decoded<()> {
     let is_ascending = tasks.is_sorted_by(|one, next| one.task_id < next.task_id);
     let is_named = tasks.last().is_some_and(|last| last.task_id == last_task_id);

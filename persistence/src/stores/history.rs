@@ -28,7 +28,7 @@ pub use events::{EncodedEvents, EventBatch};
 #[derive(Debug, Clone, Copy)]
 pub struct NewNode<'a> {
     pub txn_id: i64,
-    /// Of the node before; zero for the first one of a history.
+    /// Of the previous node; zero for the first one of a history.
     pub prev_txn_id: i64,
     pub events: &'a EventBatch,
 }
@@ -36,28 +36,28 @@ pub struct NewNode<'a> {
 /// An event batch that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where the batch starts, even if its first events were not asked for.
+    /// First event of the batch, even if it was not requested.
     pub first_event_id: EventId,
     pub txn_id: i64,
     pub prev_txn_id: i64,
-    /// Only those that were asked for.
+    /// Only requested events.
     pub events: EncodedEvents,
 }
 
-/// A place between two events.
+/// A position between two events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// The event after it.
     pub event_id: EventId,
-    /// Transaction id of the node that ends right before it, if the reader knows: saves looking for that node.
+    /// Transaction id of the node that ends right before it, if known: saves a search for that node.
     pub txn_id: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryPage {
-    /// In the order of reading.
+    /// In read order.
     pub nodes: Vec<Node>,
-    /// Where to read on; `None` at the end.
+    /// Continuation; `None` at the end.
     pub next: Option<Cursor>,
 }
 
@@ -71,7 +71,7 @@ impl HistoryStore {
         Self { engine }
     }
 
-    /// Writes a node. Doing it again changes nothing, so an unknown outcome is simply tried again.
+    /// Writes a node. Idempotent, so an unknown outcome is simply retried.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -79,7 +79,7 @@ impl HistoryStore {
         let NewNode { txn_id, prev_txn_id, events } = node;
         let first_event_id = events.events().first_event_id();
         let mut batch = Batch::new(partition(branch.tree_id));
-        // It counts once a commit names it.
+        // It takes effect once a commit names it.
         batch.durable = Durable::WithNext;
         batch.puts.push(Row {
             key: vec![Value::Uuid(branch.branch_id), Value::Bigint(first_event_id.0), Value::Bigint(txn_id)],

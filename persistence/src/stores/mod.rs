@@ -1,4 +1,4 @@
-//! The stores: what rows mean. Written once, on the wide-row contract, so that every engine has all of them.
+//! The stores give rows a meaning. Written once, on the wide-row contract, so that every engine has all stores.
 
 use std::sync::Arc;
 

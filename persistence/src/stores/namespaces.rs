@@ -19,15 +19,15 @@ use crate::stores::rows::{self, Decoded, Malformed};
 use crate::table::Value;
 use crate::tables::NAMESPACES;
 
-/// Place of the static column.
+/// Index of the static column.
 const NOTIFICATION_VERSION: usize = 0;
-/// Place of the value column that conditions look at.
+/// Index of the value column that conditions compare.
 const VERSION: usize = 0;
 
-/// How often a change is tried again because another namespace was changed at the same moment.
+/// Attempts of a change while other namespaces change concurrently.
 const TRIES: usize = 10;
 
-/// What a row is: the first clustering column. The numbers are stored.
+/// Kind of a row: the first clustering column. The numbers are stored.
 #[derive(Clone, Copy)]
 enum RowKind {
     ById = 1,
@@ -52,10 +52,10 @@ impl NamespaceStore {
         Self { engine }
     }
 
-    /// Makes a namespace. `id` is new: a call whose outcome was unknown finds what it did by it.
+    /// Creates a namespace. `id` is new: it identifies this call's write after an unknown outcome.
     ///
     /// # Errors
-    /// `Refused` if there is one of this name or id, and only then.
+    /// `Refused` only if a namespace has this name or id, or this one is already deleted.
     pub async fn create(&self, id: NamespaceId, record: record::Namespace) -> Result<StoredNamespace, StoreError> {
         let mut failure = contended();
         for _ in 0..TRIES {
@@ -95,7 +95,7 @@ impl NamespaceStore {
     pub async fn get_by_name(&self, name: &str) -> Result<Option<StoredNamespace>, StoreError> {
         let Some(row) = self.row(name_key(name)).await? else { return Ok(None) };
         let id = decode_name_row(&row).map_err(|bad| bad.at(format_args!("namespace {name}")))?;
-        // Between the two reads it may be renamed: then this name is nobody's now.
+        // It may be renamed between the two reads: then no namespace has this name.
         Ok(self.get_by_id(id).await?.filter(|found| found.record.name == name))
     }
 
@@ -108,7 +108,7 @@ impl NamespaceStore {
         let range = KeyRange::prefix(vec![Value::Int(RowKind::ById as i32)]);
         let mut slice = Slice::new(partition(), range, limit);
         if !token.is_empty() {
-            // A token that we did not make is a place like any other.
+            // A token that we did not make is a position like any other.
             let place = String::from_utf8_lossy(token).into_owned();
             slice.after = Some(Continuation(vec![Value::Int(RowKind::ById as i32), Value::Text(place.into())]));
         }
@@ -127,7 +127,7 @@ impl NamespaceStore {
         Ok((namespaces.collect(), next))
     }
 
-    /// Replaces a namespace's record, and its name if that is another one.
+    /// Replaces a namespace's record, and its name if that changed.
     ///
     /// # Errors
     /// `Refused` if it is no longer at this version, is gone, or the new name is taken.
@@ -162,7 +162,7 @@ impl NamespaceStore {
         Err(contended())
     }
 
-    /// Forgets a namespace. Forgetting one that is not there changes nothing.
+    /// Deletes a namespace. Idempotent.
     ///
     /// # Errors
     /// If the store fails.
@@ -179,12 +179,12 @@ impl NamespaceStore {
         Err(contended())
     }
 
-    /// Counts all changes of all namespaces: whoever has seen this one has seen them all.
+    /// Counts all changes of all namespaces: a reader at this version has seen them all.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub async fn notification_version(&self) -> Result<i64, StoreError> {
-        // Serial, because it becomes a condition: an older value would be refused.
+        // Serial, because it becomes a condition: a stale value would be refused.
         let statics = self.engine.statics(partition(), Consistency::Serial).await?;
         let version = statics.into_iter().next().flatten();
         let version = rows::optional_bigint(version, "notification_version").map_err(|bad| bad.at("namespaces"))?;
@@ -231,7 +231,7 @@ impl StoredNamespace {
     }
 }
 
-/// A batch that brings the next notification version, if nobody else does.
+/// A batch that increments the notification version, if it is still this one.
 fn change(notification_version: i64) -> Batch {
     let mut batch = Batch::new(partition());
     let equals = (notification_version > 0).then_some(Value::Bigint(notification_version));
@@ -240,7 +240,7 @@ fn change(notification_version: i64) -> Batch {
     batch
 }
 
-/// Whose name it is that was to be absent; it is the last of the conditions.
+/// The namespace that has the name whose absence is the last condition.
 fn holder_of_name(current: &[Current]) -> Result<Option<NamespaceId>, StoreError> {
     match current.last() {
         Some(Current::Row(Some(row))) if is_name_row(row) => {

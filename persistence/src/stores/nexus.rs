@@ -1,5 +1,5 @@
-//! Nexus endpoints. All are one partition with one table version, so that whoever checks a new name against the list
-//! knows that the list is still the same when the endpoint is written.
+//! Nexus endpoints. All are one partition with one table version, so that a new name that was checked against all
+//! endpoints is still unique when the endpoint is written.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::stores::rows::{self, Decoded, Malformed};
 use crate::table::Value;
 use crate::tables::NEXUS_ENDPOINTS;
 
-/// Place of the static column.
+/// Index of the static column.
 const TABLE_VERSION: usize = 0;
-/// Place of the value column that conditions look at.
+/// Index of the value column that conditions compare.
 const VERSION: usize = 0;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,10 +28,10 @@ pub struct StoredEndpoint {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndpointPage {
-    /// As of before the page was read: what was read may be newer, never older.
+    /// Read before the page: the endpoints may be newer, never older.
     pub table_version: i64,
     pub endpoints: Vec<StoredEndpoint>,
-    /// There may be more after the last of them.
+    /// There may be more after the last endpoint.
     pub has_more: bool,
 }
 
@@ -50,7 +50,7 @@ impl NexusEndpointStore {
     /// # Errors
     /// If the store cannot be read.
     pub async fn table_version(&self) -> Result<i64, StoreError> {
-        // Serial, because it becomes a condition: an older value would be refused.
+        // Serial, because it becomes a condition: a stale value would be refused.
         let statics = self.engine.statics(partition(), Consistency::Serial).await?;
         let version = statics.into_iter().next().flatten();
         let version = rows::optional_bigint(version, "table_version").map_err(|bad| bad.at("nexus endpoints"))?;
@@ -82,7 +82,7 @@ impl NexusEndpointStore {
         Ok(EndpointPage { table_version, endpoints: endpoints.collect(), has_more: page.next.is_some() })
     }
 
-    /// Makes an endpoint. `table_version` is the one at which the caller checked that it may.
+    /// Creates an endpoint. `table_version` is the one at which the caller validated it.
     ///
     /// # Errors
     /// `Refused` if any endpoint was changed since, or this one exists.
@@ -143,7 +143,7 @@ impl StoredEndpoint {
     }
 }
 
-/// A batch that brings the next table version, if nobody else does.
+/// A batch that increments the table version, if it is still this one.
 fn change(table_version: i64) -> Batch {
     let mut batch = Batch::new(partition());
     let equals = (table_version > 0).then_some(Value::Bigint(table_version));

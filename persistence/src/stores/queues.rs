@@ -1,4 +1,4 @@
-//! Queues of messages, and their dead letters: numbered without a gap, read from any place, deleted from the front.
+//! Queues of messages and dead letters: numbered without gaps, read from any position, deleted from the front.
 //!
 //! All writes of a queue are conditional on its next message id, deletes too: see `task_queues` for why.
 
@@ -17,29 +17,29 @@ use crate::stores::rows::{self, Decoded, Malformed};
 use crate::table::Value;
 use crate::tables::{QUEUE_NAMES, QUEUES};
 
-/// Places of the static columns.
+/// Indexes of the static columns.
 const NEXT_MESSAGE_ID: usize = 0;
 const QUEUE: usize = 1;
 
-/// The type of the queues, one per shard, that hold queue tasks and rows of queues that cannot be worked off.
+/// Type of the dead-letter queues, one per shard: queue tasks and queue rows that cannot be processed.
 pub const DEAD_LETTERS: i32 = 1;
 
-/// Messages count from here.
+/// Id of the first message.
 const FIRST_MESSAGE_ID: i64 = 1;
 
-/// How often a write is tried again because another writer came first.
+/// Attempts of a write that other writers overtake.
 const TRIES: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueueKey {
-    /// What the messages are for; the number is the user's.
+    /// Purpose of the messages; the caller defines the numbers.
     pub queue_type: i32,
     pub name: Arc<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What the payload is; its meaning is the queue's.
+    /// Encoding of the payload; the queue's owner defines the numbers.
     pub encoding: i32,
     pub payload: Bytes,
 }
@@ -53,7 +53,7 @@ pub struct StoredMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessagePage {
     pub messages: Vec<StoredMessage>,
-    /// There may be more after the last of them.
+    /// There may be more after the last message.
     pub has_more: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct QueueBounds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueNames {
     pub names: Vec<Arc<str>>,
-    /// There may be more after the last of them.
+    /// There may be more after the last name.
     pub has_more: bool,
 }
 
@@ -81,7 +81,7 @@ impl QueueStore {
         Self { engine }
     }
 
-    /// Puts a queue on the list of its type. Doing it again changes nothing.
+    /// Adds a queue to the names of its type. Idempotent.
     ///
     /// # Errors
     /// If the store fails.
@@ -112,10 +112,10 @@ impl QueueStore {
 
     /// Appends messages, all or none, and returns the id of the first; the others follow it.
     ///
-    /// The nonce is new for each call: by it a message is known whose outcome was not.
+    /// The nonce is new for each call: it identifies a message after an unknown outcome.
     ///
     /// # Errors
-    /// `OutcomeUnknown` only if even another look cannot tell.
+    /// `OutcomeUnknown` only if even another read cannot settle it.
     pub async fn enqueue(&self, queue: &QueueKey, nonce: Uuid, messages: &[Message]) -> Result<i64, StoreError> {
         assert!(!messages.is_empty(), "something is enqueued");
         let mut tried: Option<(i64, StoreError)> = None;
@@ -157,7 +157,7 @@ impl QueueStore {
         Ok(MessagePage { messages, has_more: page.next.is_some() })
     }
 
-    /// Deletes messages up to this one. Doing it again changes nothing.
+    /// Deletes messages up to this one. Idempotent.
     ///
     /// # Errors
     /// If the store fails.
@@ -187,7 +187,7 @@ impl QueueStore {
         Ok(self.stored(queue).await?.1)
     }
 
-    /// Deletes all messages, and takes the queue off its list. Ids go on from where they were, should it come back.
+    /// Deletes all messages and the queue's name. Ids continue if it is created again.
     ///
     /// # Errors
     /// If the store fails.
@@ -207,7 +207,7 @@ impl QueueStore {
         }
     }
 
-    /// The next message id as stored, for conditions, and the bounds that it means.
+    /// The stored next message id, for conditions, and the queue's bounds.
     async fn stored(&self, queue: &QueueKey) -> Result<(Option<Value>, QueueBounds), StoreError> {
         let statics = self.engine.statics(partition(queue), Consistency::Serial).await?;
         let mut statics = statics.into_iter();
@@ -221,7 +221,7 @@ impl QueueStore {
         Ok((next, bounds))
     }
 
-    /// Who enqueued a message; `None` if it was deleted.
+    /// The nonce of a message; `None` if it was deleted.
     async fn nonce_of(&self, queue: &QueueKey, message_id: i64) -> Result<Option<Bytes>, StoreError> {
         let range = KeyRange::prefix(vec![Value::Bigint(message_id)]);
         let row = self.engine.read(Slice::new(partition(queue), range, 1)).await?.rows.into_iter().next();
@@ -236,7 +236,7 @@ impl fmt::Display for QueueKey {
     }
 }
 
-/// A batch for a queue to which nothing was appended since.
+/// A batch that is applied only if nothing was appended since.
 fn unchanged(queue: &QueueKey, next_message_id: Option<Value>) -> Batch {
     let mut batch = Batch::new(partition(queue));
     batch.conditions.push(Condition::Static { column: NEXT_MESSAGE_ID, equals: next_message_id });

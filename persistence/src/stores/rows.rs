@@ -1,4 +1,4 @@
-//! Records to values and back: what every mapping shares.
+//! Conversion of records to values and back, shared by all mappings.
 //!
 //! Whatever cannot be decoded is `Malformed`, which says what is wrong; the store that read it adds where it was.
 
@@ -19,7 +19,7 @@ pub(crate) mod tasks;
 pub(crate) mod branch;
 pub(crate) mod closed_runs;
 
-/// What is wrong with a record.
+/// Why a record does not decode.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(String);
 

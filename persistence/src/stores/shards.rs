@@ -1,7 +1,7 @@
-//! Shards: who holds the lease on which, and how far its queues were worked off.
+//! Shards: their leases, and the ack levels of their queues.
 //!
-//! The lease is the static column `range_id` of the shard's partition: whoever raised it last holds it, and every
-//! commit is conditional on it. Taking a lease leaves `commit_id` alone, so that it tells which commit came last.
+//! The lease is the static column `range_id` of the shard's partition: the node that raised it last holds it, and every
+//! commit is conditional on it. Taking a lease leaves `commit_id` alone, so that it names the last commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::stores::rows::{self, Decoded};
 use crate::table::Value;
 use crate::tables::EXECUTIONS;
 
-/// Places of the static columns of `executions`.
+/// Indexes of the static columns of `executions`.
 pub(crate) const RANGE_ID: usize = 0;
 pub(crate) const COMMIT_ID: usize = 1;
 pub(crate) const SHARD: usize = 2;
 
-/// How often a lease is fought for before the caller is told: two nodes that want the same shard disagree about the
-/// ring, and that is not settled here.
+/// Attempts to take a lease before an error is returned: two nodes that want the same shard disagree about the ring,
+/// which is not settled here.
 const TRIES: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,25 +33,25 @@ pub struct ShardId(pub i32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RangeId(pub i64);
 
-/// Who wants a lease. The nonce tells this claim's write from all others when its outcome is unknown.
+/// A claim to a lease. The nonce identifies this claim's write after an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub owner: String,
     pub nonce: Uuid,
 }
 
-/// A lease that was taken. Whatever an earlier holder had in flight was applied by now, or never will be.
+/// A lease that was taken. Writes that an earlier holder had in flight are applied by now, or never will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acquired {
     pub range_id: RangeId,
     /// Of the last commit that was applied; zero if there was none.
     pub commit_id: i64,
     pub shard: ShardRecord,
-    /// Nobody held it: it is new, or its last holder had released it. Otherwise that holder may not know yet.
+    /// The lease was free: new, or released by its last holder. Otherwise that holder may not have noticed yet.
     pub was_free: bool,
 }
 
-/// What is kept with the lease. `owner` and `nonce` are those of the claim that took it: a checkpoint keeps them.
+/// Stored with the lease. `owner` and `nonce` are those of the claim that took it: a checkpoint keeps them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardRecord {
     /// Empty: released.
@@ -84,10 +84,10 @@ impl ShardStore {
         Self { engine }
     }
 
-    /// Takes the lease, whoever holds it.
+    /// Takes the lease from any holder.
     ///
     /// # Errors
-    /// `Refused` if others kept taking it first. After any error the lease may have been taken; nobody acts under it.
+    /// `Refused` if others kept taking it first. After any error the lease may have been taken, but is not used.
     pub async fn acquire(&self, shard: ShardId, claim: Claim) -> Result<Acquired, StoreError> {
         let mut tried = None;
         let mut failure = None;
@@ -109,7 +109,7 @@ impl ShardStore {
         }
     }
 
-    /// Raises the lease that the caller holds, to settle what it has in flight.
+    /// Raises the lease that the caller holds, to settle its writes in flight.
     ///
     /// Called again with the same claim after an error, it finds what the failed call did.
     ///
@@ -135,7 +135,7 @@ impl ShardStore {
         Err(failure.unwrap_or_else(|| StoreError::LeaseLost(shard.to_string())))
     }
 
-    /// Which lease is the newest one: a holder that must be sure asks before it answers a strong read.
+    /// The newest lease: a holder that must be sure reads it before it answers a strong read.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -143,8 +143,8 @@ impl ShardStore {
         Ok(self.stored(shard).await?.range_id)
     }
 
-    /// Tries once to raise the lease from what was read. `None`: it was written; `Some`: it was not, or nobody knows,
-    /// and the next read will tell.
+    /// Tries once to raise the lease from what was read. `None`: written; `Some`: refused or of unknown outcome, which
+    /// the next read settles.
     async fn take(
         &self,
         shard: ShardId,
@@ -184,7 +184,7 @@ impl ShardStore {
 }
 
 impl Stored {
-    /// Whether this lease was taken by this claim, and by nobody since.
+    /// Whether this claim took this lease, and no other has since.
     fn is_held(&self, range_id: RangeId, claim: &Claim) -> bool {
         let nonce = self.shard.as_ref().map(|shard| shard.nonce);
         self.range_id == Some(range_id) && nonce == Some(claim.nonce)

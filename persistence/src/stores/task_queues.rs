@@ -2,7 +2,7 @@
 //! attach to a task queue.
 //!
 //! Everything in a queue's partition is written conditionally on the lease, deletes too: a plain delete carries the
-//! clock of a client and might not outlive what a conditional write left before it.
+//! clock of a client and might lose against an earlier conditional write.
 
 use std::fmt;
 use std::ops::Bound;
@@ -19,11 +19,11 @@ use crate::stores::shards::{Claim, RangeId};
 use crate::table::Value;
 use crate::tables::{TASK_QUEUE_NAMES, TASK_QUEUE_USER_DATA, TASK_QUEUES};
 
-/// Places of the static columns.
+/// Indexes of the static columns.
 const RANGE_ID: usize = 0;
 const QUEUE: usize = 1;
 
-/// How often a lease is fought for before the caller is told.
+/// Attempts to take a lease before an error is returned.
 const TRIES: usize = 5;
 
 /// One partition of a task queue.
@@ -41,7 +41,7 @@ pub struct TaskQueueLease {
     pub record: record::TaskQueue,
 }
 
-/// A task that waits. Ids are never used again, whoever has the lease.
+/// A backlog task. Ids are never reused, not even under another lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BacklogTask {
     pub subqueue: i32,
@@ -50,7 +50,7 @@ pub struct BacklogTask {
     pub data: Bytes,
 }
 
-/// A task's place in its subqueue.
+/// A task's position in its subqueue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BacklogPlace {
     pub pass: i64,
@@ -67,7 +67,7 @@ pub struct Completed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BacklogPage {
     pub tasks: Vec<BacklogTask>,
-    /// There may be more after the last of them.
+    /// There may be more after the last task.
     pub has_more: bool,
 }
 
@@ -88,7 +88,7 @@ impl TaskQueueStore {
         Self { engine }
     }
 
-    /// What is stored of a queue, without taking its lease; `None` if nobody ever did.
+    /// Loads a queue without taking its lease; `None` if it was never leased.
     ///
     /// # Errors
     /// `Corrupt` if its record does not decode.
@@ -97,10 +97,10 @@ impl TaskQueueStore {
         decode_lease(statics).map_err(|bad| bad.at(queue))
     }
 
-    /// Takes the lease, whoever holds it, and tells what the queue was left at.
+    /// Takes the lease from any holder, and returns the stored record of the queue.
     ///
     /// # Errors
-    /// `Refused` if others kept taking it first. After any error the lease may have been taken; nobody acts under it.
+    /// `Refused` if others kept taking it first. After any error the lease may have been taken, but is not used.
     pub async fn lease(&self, queue: &QueueKey, claim: Claim) -> Result<TaskQueueLease, StoreError> {
         let mut tried = None;
         let mut failure = None;
@@ -115,7 +115,7 @@ impl TaskQueueStore {
             record.owner.clone_from(&claim.owner);
             record.nonce = nonce;
             if held.is_none() {
-                // First, so that there is no queue that a namespace's deletion would not find.
+                // First, so that the deletion of a namespace finds every queue.
                 match self.put_name(queue).await {
                     Ok(()) => {}
                     Err(error @ StoreError::OutcomeUnknown(_)) => {
@@ -140,8 +140,7 @@ impl TaskQueueStore {
         Err(failure.unwrap_or_else(|| StoreError::LeaseLost(queue.to_string())))
     }
 
-    /// Writes tasks, and the queue's record with them. Doing it again changes nothing, so an unknown outcome is simply
-    /// tried again.
+    /// Writes tasks, and the queue's record with them. Idempotent, so an unknown outcome is simply retried.
     ///
     /// # Errors
     /// `LeaseLost` if another owner has the queue.
@@ -165,7 +164,7 @@ impl TaskQueueStore {
     /// Writes the queue's record, and deletes the tasks that it says are done.
     ///
     /// # Errors
-    /// `LeaseLost` if another owner has the queue. An unknown outcome is simply tried again.
+    /// `LeaseLost` if another owner has the queue. An unknown outcome is simply retried.
     pub async fn save(
         &self,
         queue: &QueueKey,
@@ -182,11 +181,11 @@ impl TaskQueueStore {
         self.write_leased(queue, batch).await
     }
 
-    /// Deletes all tasks of a queue and empties its record. The lease's number stays: task ids are made of it, and must
-    /// not come again.
+    /// Deletes all tasks of a queue and empties its record. The range id stays: task ids are derived from it, and must
+    /// not be reused.
     ///
     /// # Errors
-    /// `LeaseLost` if another owner has the queue. An unknown outcome is simply tried again.
+    /// `LeaseLost` if another owner has the queue. An unknown outcome is simply retried.
     pub async fn delete(&self, queue: &QueueKey, range_id: RangeId) -> Result<(), StoreError> {
         let mut batch = leased(queue, Some(range_id));
         batch.statics.push((QUEUE, rows::to_value(&record::TaskQueue::default())));
@@ -194,7 +193,7 @@ impl TaskQueueStore {
         self.write_leased(queue, batch).await
     }
 
-    /// Queues of a namespace that have ever been leased, at most so many.
+    /// At most `limit` queues of a namespace that were ever leased.
     ///
     /// # Errors
     /// `Corrupt` if a row does not name a queue.
@@ -209,7 +208,7 @@ impl TaskQueueStore {
         queues.collect::<Decoded<_>>().map_err(|bad| bad.at(format_args!("task queues of {namespace_id}")))
     }
 
-    /// Takes a queue off the list of its namespace's. It has no tasks any more, and will have none.
+    /// Deletes the name row of a queue that has no tasks any more, and will have none.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -225,7 +224,7 @@ impl TaskQueueStore {
         self.engine.write(batch).await.map(|_| ())
     }
 
-    /// Tasks of a subqueue after a place, in order.
+    /// Tasks of a subqueue after a position, in order.
     ///
     /// # Errors
     /// `Corrupt` if a row is not a task.
@@ -245,7 +244,7 @@ impl TaskQueueStore {
         Ok(BacklogPage { tasks: tasks.map_err(|bad| bad.at(queue))?, has_more: page.next.is_some() })
     }
 
-    /// What users attached to a task queue.
+    /// User data of a task queue.
     ///
     /// # Errors
     /// `Corrupt` if the row is not readable.
@@ -256,10 +255,10 @@ impl TaskQueueStore {
         row.map(decode_user_data).transpose().map_err(|bad| bad.at(format_args!("user data of {namespace_id}/{name}")))
     }
 
-    /// Replaces what users attached to a task queue, and returns its new version.
+    /// Replaces the user data of a task queue, and returns its new version.
     ///
     /// # Errors
-    /// `Refused` if it is no longer at this version; `None`: if there is any.
+    /// `Refused` if it is no longer at this version; with `None`, if there is any.
     pub async fn update_user_data(
         &self,
         namespace_id: NamespaceId,

@@ -110,7 +110,7 @@ fn run_limited(limit: &str, test: &str, directory: &Path) -> std::process::Child
         .unwrap()
 }
 
-/// Starts a writer, kills it a moment after so many acknowledgements, and returns all that it gave.
+/// Starts a writer, kills it a moment after `n_acknowledgements`, and returns all acknowledgements.
 fn run_and_kill(directory: &Path, n_acknowledgements: usize, moment: Duration) -> Vec<(usize, i64)> {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::writes_until_killed", "--nocapture"])
@@ -132,7 +132,7 @@ fn run_and_kill(directory: &Path, n_acknowledgements: usize, moment: Duration) -
     acknowledged
 }
 
-/// The writer and its count, if the line tells of a batch that was acknowledged.
+/// The writer and its count, if the line reports an acknowledged batch.
 fn acknowledgement(line: &str) -> Option<(usize, i64)> {
     // The test harness may have begun the line with the test's name.
     let (writer, count) = line.split_once("acknowledged ")?.1.strip_suffix('.')?.split_once(' ')?;
@@ -247,7 +247,7 @@ async fn keep_writing(engine: Arc<Embedded>, writer: i32) {
     }
 }
 
-/// Writes one batch and tells of its acknowledgement.
+/// Writes one batch and reports its acknowledgement.
 async fn write_next(engine: &Embedded, writer: i32, current: &mut Option<Value>) -> Result<(), StoreError> {
     let next = if let Some(Value::Bigint(count)) = &current { count + 1 } else { 1 };
     let batch = Batch {

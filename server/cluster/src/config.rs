@@ -8,13 +8,13 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusterConfig {
-    /// What namespaces call this cluster. Stored with them: it cannot change later.
+    /// The cluster's name in namespaces. Stored with them: it cannot change later.
     pub name: String,
-    /// How many shards the executions are spread over. Recorded at the first start: it cannot change later.
+    /// Number of shards of all executions. Recorded at the first start: it cannot change later.
     pub shards: i32,
-    /// Namespaces that are made at start-up if they are missing, besides the system's own.
+    /// Namespaces created at start-up if missing, besides the system's own.
     pub namespaces: Vec<String>,
-    /// Custom search attributes that these namespaces get at start-up if they lack them, by name: Keyword, Text,
+    /// Custom search attributes created in these namespaces at start-up if missing, by name: Keyword, Text,
     /// KeywordList, Int, Double, Bool or Datetime.
     pub search_attributes: BTreeMap<String, SearchAttributeType>,
 }

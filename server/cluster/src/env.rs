@@ -1,5 +1,5 @@
-//! The only source of wall time and random numbers; a simulation brings its own. Deadlines, backoff and latencies also read
-//! the runtime's monotonic `Instant` directly.
+//! The only source of wall time and random numbers; a simulation brings its own. Deadlines, backoff and latencies also
+//! read the runtime's monotonic `Instant` directly.
 //!
 //! The clock never runs backwards, whatever happens to the wall clock: `docs/decisions/0022-clock.md`.
 
@@ -22,8 +22,8 @@ use self::steady::SteadyClock;
 use self::wall::Wall;
 use crate::metrics::clock::{Direction, count_step};
 
-/// How often an idle node looks at the wall clock. Sleeps are measured by the monotonic clock, which stands still while a
-/// machine sleeps: what became due meanwhile is to happen within a second.
+/// Interval at which an idle node reads the wall clock. Sleeps use the monotonic clock, which stops while the machine
+/// sleeps: timers that became due must fire within a second.
 const WATCHED_EVERY: Duration = Duration::from_millis(500);
 
 /// Cheap to clone; every service gets one.
@@ -37,7 +37,7 @@ pub struct Env {
     random: Arc<Mutex<SmallRng>>,
 }
 
-/// Of the clocks of a node one reports steps of the wall clock.
+/// Whether a clock reports steps of the wall clock; one per node does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reports {
     Yes,
@@ -56,7 +56,7 @@ impl Env {
         Self::simulated_by(&SimulatedWall::new(), seed)
     }
 
-    /// Time by a wall clock that a test holds: it may set it, and it goes on over the restart of a node.
+    /// Uses a wall clock that a test holds: the test may set it, and it continues over a node's restart.
     #[must_use]
     pub fn simulated_by(wall: &SimulatedWall, seed: u64) -> Self {
         Self::new(Wall::Simulated(wall.clone()), SmallRng::seed_from_u64(seed))
@@ -68,8 +68,8 @@ impl Env {
         Self { wall, clock, reports: Reports::Yes, jumped, random }
     }
 
-    /// For something that is stored with its own time, which goes on over restarts and from node to node: a clock of its
-    /// own that is never before `at_least`. Also, how far ahead of the wall clock it is.
+    /// A separate clock, never before `at_least`, for something whose stored time continues over restarts and from node
+    /// to node. Also returns its lead over the wall clock.
     #[must_use]
     pub fn with_own_time(&self, at_least: Timestamp) -> (Self, Duration) {
         let clock = Arc::new(self.clock.fork());
@@ -77,14 +77,14 @@ impl Env {
         (Self { clock, reports: Reports::No, ..self.clone() }, lead)
     }
 
-    /// What time it is. Never earlier than before.
+    /// The current time. Never goes backwards.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.read(self.wall.read()).unwrap_or_else(|| self.adjusted_now())
     }
 
-    /// How long this process has run, for rates and waits that do not outlive it: nobody sets this clock. It stands still
-    /// while the machine sleeps.
+    /// Monotonic time of this process, for rates and waits within its lifetime: it is never set. It stops while the
+    /// machine sleeps.
     #[must_use]
     pub fn monotonic(&self) -> Timestamp {
         Timestamp(self.wall.ticks())
@@ -102,9 +102,9 @@ impl Env {
         adjusted.now
     }
 
-    /// Returns when it is this late: after that span by the monotonic clock, or as soon as the wall clock is set forward.
+    /// Sleeps until `moment`, by the monotonic clock, or until the wall clock is set forward that far.
     pub async fn sleep_until(&self, moment: Timestamp) {
-        // Listens before it looks, so that no jump falls between the two.
+        // Subscribes before it reads the clock, so that no jump falls between the two.
         let mut jumped = self.jumped.subscribe();
         while self.now() < moment {
             let wait = self.clock.wait(moment, self.wall.ticks());
@@ -115,8 +115,7 @@ impl Env {
         }
     }
 
-    /// Notices steps of the wall clock while nobody else looks at it, and wakes those that sleep past their time. One for a
-    /// node; never returns.
+    /// Detects steps of the wall clock on an idle node, and wakes overdue sleepers. One per node; never returns.
     pub async fn watch_clock(&self) {
         loop {
             tokio::time::sleep(WATCHED_EVERY).await;
@@ -130,24 +129,24 @@ impl Env {
         uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid()
     }
 
-    /// For a run that starts at this moment.
+    /// For a run that starts at this time.
     #[must_use]
     pub fn new_run_id(&self, starts_at: Timestamp) -> RunId {
         RunId::new(starts_at, &self.random().random())
     }
 
-    /// A span between a half and the whole of this one, so that retries of many do not march in step.
+    /// A random duration from half to all of `span`, so that many retries do not synchronize.
     #[must_use]
     pub fn jittered(&self, span: Duration) -> Duration {
         span.mul_f64(self.random().random_range(0.5..=1.0))
     }
 
     fn random(&self) -> std::sync::MutexGuard<'_, SmallRng> {
-        self.random.lock().expect("nobody panics while drawing a number")
+        self.random.lock().expect("no panic while drawing a number")
     }
 }
 
-/// Once for each step.
+/// Called once per step.
 fn report(step: i64) {
     let by = Duration::from_nanos(step.unsigned_abs());
     if step < 0 {

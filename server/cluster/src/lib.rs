@@ -1,5 +1,4 @@
-//! What the services stand on and meet through: errors, time, namespaces, search attributes, metrics, membership. Knows no
-//! service.
+//! Foundation of all services: errors, time, namespaces, search attributes, metrics, membership. Depends on no service.
 
 pub mod errors;
 pub mod env;

@@ -1,4 +1,4 @@
-//! This node among the others of its cluster: what the cluster is, checked at every start, and the node's heartbeat.
+//! Membership in the cluster: the cluster's record, checked at every start, and the node's heartbeat.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::config::ClusterConfig;
 use crate::env::Env;
 use crate::version;
 
-/// Between two heartbeats, before jitter. A node is missed after a few of them.
+/// Interval of heartbeats, before jitter.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
-/// The last heartbeat of a node that leaves is a courtesy, not worth a wait.
+/// Timeout of the row's deletion at shutdown, which is best effort.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Clusters tell their writes apart by the failover version's remainder, so there is room for so many.
+/// Clusters distinguish their writes by the failover version modulo this, so there may be 10.
 const FAILOVER_VERSION_INCREMENT: i64 = 10;
 const INITIAL_FAILOVER_VERSION: i64 = 1;
 
-/// What all nodes of a cluster agree on.
+/// Properties that all nodes of a cluster share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     pub id: Uuid,
@@ -31,7 +31,7 @@ pub struct Cluster {
     pub n_shards: i32,
     pub initial_failover_version: i64,
     pub failover_version_increment: i64,
-    /// The kind of store, as clients are told.
+    /// The kind of store, as reported to clients.
     pub store: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
-/// Finds the cluster that the store belongs to, or makes this its first start.
+/// Reads the store's cluster, or creates it at the first start.
 pub async fn join(
     store: &ClusterStore,
     config: &ClusterConfig,
@@ -77,7 +77,7 @@ pub async fn join(
     })
 }
 
-/// The heartbeat of one node, as long as it lives.
+/// The heartbeat of this node while it runs.
 pub struct Heartbeat {
     pub store: ClusterStore,
     pub env: Env,
@@ -100,11 +100,11 @@ impl Heartbeat {
         Self { store, env, host_id, member }
     }
 
-    /// Beats until told to stop, then takes the node off the list.
+    /// Writes heartbeats until `stop`, then deletes the membership row.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         loop {
             if let Err(error) = self.store.heartbeat(self.host_id, self.env.now(), &self.member).await {
-                warn!(%error, "cannot write the node's heartbeat");
+                warn!(%error, "heartbeat write failed; retrying at the next heartbeat");
             }
             tokio::select! {
                 () = tokio::time::sleep(self.env.jittered(HEARTBEAT_EVERY)) => {}
@@ -113,8 +113,8 @@ impl Heartbeat {
         }
         match tokio::time::timeout(LEAVE_TIMEOUT, self.store.leave(self.host_id)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "cannot take the node off the list"),
-            Err(_) => warn!("cannot take the node off the list in time"),
+            Ok(Err(error)) => warn!(%error, "cannot delete membership row"),
+            Err(_) => warn!("cannot delete membership row in time"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the process counts, for Prometheus. Names and labels are the reference's where it has them, so that its
-//! dashboards find them; a label's values are constants or enums of ours, so that the series are bounded in number.
+//! Metrics of the process, for Prometheus. Names and labels are the reference's where it has them, so that its
+//! dashboards find them; label values are constants or enums of ours, so that the number of series is bounded.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ static REQUESTS: Family<Operation> =
     Family::counter("service_requests", "The number of RPC requests received by the service.");
 /// Calls under way.
 static PENDING: Family<Operation> = Family::gauge("service_pending_requests", "RPC requests that are under way.");
-/// Errors that are not the caller's own doing.
+/// Errors not caused by the caller.
 static ERRORS: Family<Operation> = Family::counter("service_errors", "The number of unexpected service errors.");
 static ERRORS_BY_TYPE: Family<Failed> =
     Family::counter("service_error_with_type", "The number of all service errors, by their type.");
@@ -31,7 +31,7 @@ static LATENCY: Family<Operation> = Family::histogram("service_latency", "How lo
 static LIMIT_WARNINGS: Family<Limit> =
     Family::counter("limit_warnings", "How often a run came near to a limit, by the limit.");
 
-/// All of them, as Prometheus reads them.
+/// All metrics in Prometheus' text format.
 pub fn text() -> String {
     let mut text = String::new();
     for family in [&REQUESTS, &PENDING, &ERRORS, &LATENCY] {
@@ -45,7 +45,7 @@ pub fn text() -> String {
     text
 }
 
-/// A limit that a run comes near to.
+/// A limit with a warning threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
     ActivityFailureSize,
@@ -56,12 +56,12 @@ pub enum Limit {
     MutableStateSize,
 }
 
-/// A run passed the level at which a limit is warned of.
+/// A run crossed the warning threshold of a limit.
 pub fn count_warning(limit: Limit) {
     LIMIT_WARNINGS.add(limit, 1);
 }
 
-/// A call under way. It is counted as over when this is dropped, whatever became of it.
+/// A call under way; its end is counted on drop, whatever the outcome.
 pub struct CallUnderWay {
     operation: Operation,
     began: Instant,

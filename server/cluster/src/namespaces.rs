@@ -1,6 +1,6 @@
-//! The namespaces as every service sees them: cached by name and by id, read from the store on a miss.
+//! The namespace registry of all services: cached by name and by id, read from the store on a miss.
 //!
-//! Own writes are seen at once. Nothing is read again by itself: an idle node sends no statements.
+//! Own writes are visible at once. Nothing is refreshed in the background: an idle node sends no statements.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,21 +26,21 @@ use crate::search_attributes::custom::{self, CustomAttributes};
 /// The namespace of the server's own workflows.
 pub const SYSTEM_NAMESPACE: &str = "temporal-system";
 
-/// Bytes of namespaces that are kept in memory by name, and as many by id: tens of thousands of the usual size.
+/// Cache size by name, and the same again by id: tens of thousands of namespaces of the usual size.
 const CACHED_BYTES: u64 = 32 << 20;
-/// Bytes of names that were not found. Clients choose them.
+/// Size of the negative cache. Clients choose its names.
 const MISSING_BYTES: u64 = 1 << 20;
-/// What an entry of a cache takes beside its key and value.
+/// Overhead of a cache entry beside its key and value.
 const ENTRY_BYTES: usize = 256;
-/// For so long a name that was not found is not looked up again: a worker with a wrong name polls several times a
-/// second, and a new namespace is usable soon enough.
+/// TTL of the negative cache: a worker with a wrong name polls several times a second, and a new namespace is usable
+/// soon enough.
 const MISSING_FOR: Duration = Duration::from_secs(1);
-/// Namespaces that are read at once for a list: few enough that large ones do not fill the memory.
+/// Namespaces per read of a list: few enough that large ones do not fill the memory.
 const LIST_READ: usize = 64;
-/// Attempts at a change that others keep overtaking.
+/// Attempts at a change under conflicts.
 const CHANGE_TRIES: usize = 10;
 
-/// So many digits of its id end the name of a deleted namespace.
+/// Digits of the id that end a deleted namespace's name.
 const RETIRED_DIGITS: usize = 5;
 
 const SYSTEM_RETENTION_SECONDS: u32 = 7 * 24 * 60 * 60;
@@ -58,7 +58,7 @@ pub struct Namespace {
     pub failover_version: i64,
     pub custom_attributes: CustomAttributes,
     pub record: record::Namespace,
-    /// Counts the writes of its row.
+    /// Version of its row.
     version: i64,
 }
 
@@ -67,9 +67,9 @@ pub struct NamespaceRegistry {
     env: Env,
     by_id: Cache<NamespaceId, Arc<Namespace>>,
     by_name: Cache<String, Arc<Namespace>>,
-    /// When a name, or the text of an id, was last found missing.
+    /// Negative cache: when a name, or the text of an id, was last not found.
     missing: Cache<String, Instant>,
-    /// Held while a namespace is changed: changes of one node would only overtake each other.
+    /// Serializes this node's changes, which would only conflict with each other.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -105,7 +105,7 @@ impl NamespaceRegistry {
         self.read_by_id(id).await
     }
 
-    /// How long a namespace keeps closed runs; one that is gone keeps its last ones as long as any.
+    /// Retention of closed runs; the default for a deleted namespace.
     pub async fn retention(&self, id: NamespaceId) -> Result<Duration, ServiceError> {
         match self.by_id(id).await {
             Ok(namespace) => Ok(namespace.retention),
@@ -114,19 +114,19 @@ impl NamespaceRegistry {
         }
     }
 
-    /// Past the cache, for who must see the newest.
+    /// Bypasses the cache, for callers that need the newest.
     pub async fn read_by_name(&self, name: &str) -> Result<Arc<Namespace>, ServiceError> {
         let stored = self.store.get_by_name(name).await?;
         self.keep_or_miss(stored, name)
     }
 
-    /// Past the cache, for who must see the newest.
+    /// Bypasses the cache, for callers that need the newest.
     pub async fn read_by_id(&self, id: NamespaceId) -> Result<Arc<Namespace>, ServiceError> {
         let stored = self.store.get_by_id(id).await?;
         self.keep_or_miss(stored, &id.to_string())
     }
 
-    /// Makes a namespace. Whoever tries again does so with the same id, and finds what the first try may have made.
+    /// Creates a namespace. A retry uses the same id, and finds what the first attempt may have created.
     pub async fn register(&self, id: NamespaceId, record: record::Namespace) -> Result<Arc<Namespace>, ServiceError> {
         let name = record.name.clone();
         match self.store.create(id, record).await {
@@ -136,8 +136,8 @@ impl NamespaceRegistry {
         }
     }
 
-    /// Changes a namespace as `decide` says, which sees the newest record and is asked again if another change came in
-    /// between. `None`: there is nothing to change.
+    /// Changes a namespace by `decide`, which gets the newest record, and runs again after a conflicting change. It
+    /// returns `None` if nothing changes.
     pub async fn change(
         &self,
         name: &str,
@@ -149,7 +149,7 @@ impl NamespaceRegistry {
             let Some(changed) = decide(&current.record)? else { return Ok(current) };
             match self.store.update(current.id, current.version, changed).await {
                 Ok(stored) => return Ok(self.keep(stored)),
-                // Another change came first, or ours may have been applied: the next reading tells.
+                // Another change came first, or ours may have been applied: read again.
                 Err(StoreError::Refused(_) | StoreError::OutcomeUnknown(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -157,8 +157,7 @@ impl NamespaceRegistry {
         Err(ServiceError::Unavailable(format!("namespace {name} is being changed by other nodes; try again")))
     }
 
-    /// Marks a namespace as deleted and gives its name away; it goes by another one from here on. Doing it again changes
-    /// nothing.
+    /// Marks a namespace as deleted and renames it, which frees its name. Idempotent.
     pub async fn retire(&self, id: NamespaceId) -> Result<Arc<Namespace>, ServiceError> {
         let _one_at_a_time = self.changing.lock().await;
         for _ in 0..CHANGE_TRIES {
@@ -181,7 +180,7 @@ impl NamespaceRegistry {
         Err(ServiceError::Unavailable(format!("namespace {id} is being changed by other nodes; try again")))
     }
 
-    /// Forgets a namespace. Nothing of it is left.
+    /// Deletes a namespace, whose contents are gone.
     pub async fn remove(&self, id: NamespaceId) -> Result<(), ServiceError> {
         let known = self.store.get_by_id(id).await?;
         self.store.delete(id).await?;
@@ -192,8 +191,8 @@ impl NamespaceRegistry {
         Ok(())
     }
 
-    /// A page of all namespaces, and the token of the next page; empty if there is none. It ends after as many namespaces or,
-    /// with one at least, bytes.
+    /// A page of all namespaces, and the next page token; empty if there is none. It ends at `page` namespaces or
+    /// `bytes_max`, and has at least one.
     pub async fn list(
         &self,
         page: usize,
@@ -207,7 +206,7 @@ impl NamespaceRegistry {
             for stored in stored {
                 bytes += stored.record.encoded_len();
                 if let Some(last) = listed.last().filter(|_| bytes > bytes_max) {
-                    // A page goes on after the id that it is given.
+                    // The next page continues after this id.
                     let token = last.id.to_string().into();
                     return Ok((listed, token));
                 }
@@ -220,7 +219,7 @@ impl NamespaceRegistry {
         }
     }
 
-    /// Makes the system's namespace and these, where they are missing.
+    /// Creates the system namespace and these, where missing.
     pub async fn ensure(&self, names: &[String], cluster: &str) -> Result<(), ServiceError> {
         let system = (SYSTEM_NAMESPACE, SYSTEM_RETENTION_SECONDS);
         let others = names.iter().map(|name| (name.as_str(), DEFAULT_RETENTION_SECONDS));
@@ -234,7 +233,7 @@ impl NamespaceRegistry {
             }
             let id = NamespaceId(self.env.new_uuid());
             match self.register(id, initial_record(name, retention, cluster)).await {
-                // Another node of the cluster starts too.
+                // Another node of the cluster is starting too.
                 Ok(_) | Err(ServiceError::NamespaceAlreadyExists { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -242,7 +241,7 @@ impl NamespaceRegistry {
         Ok(())
     }
 
-    /// Defines search attributes of a namespace, where they are missing.
+    /// Defines search attributes of a namespace, where missing.
     pub async fn define(&self, name: &str, attributes: &BTreeMap<String, ValueType>) -> Result<(), ServiceError> {
         let change = |record: &record::Namespace| {
             let attributes = attributes.iter().map(|(name, value_type)| (name.as_str(), *value_type));
@@ -275,7 +274,7 @@ impl NamespaceRegistry {
         Err(ServiceError::NamespaceNotFound { namespace: key.to_owned() })
     }
 
-    /// The newer of what is cached and what was read: a slow reader must not bring back what a change replaced.
+    /// Caches the newer of the cached and the read version: a slow read must not undo a change.
     fn keep(&self, stored: StoredNamespace) -> Arc<Namespace> {
         let read = Arc::new(Namespace::from(stored));
         self.missing.invalidate(&read.name);
@@ -306,7 +305,7 @@ fn newer<K>(cached: Option<moka::Entry<K, Arc<Namespace>>>, read: &Arc<Namespace
 }
 
 impl Namespace {
-    /// What its runs can be searched by.
+    /// Search attributes of its runs.
     #[must_use]
     pub fn search_attributes(&self) -> Defined<'_> {
         Defined { namespace: &self.name, custom: &self.custom_attributes }
@@ -339,7 +338,7 @@ impl From<StoredNamespace> for Namespace {
     }
 }
 
-/// The name of a namespace once it is deleted: another may have the old one.
+/// The name of a deleted namespace: another may have the old one.
 #[must_use]
 pub fn retired_name(name: &str, id: NamespaceId) -> String {
     let suffix = format!("-deleted-{}", &id.to_string()[..RETIRED_DIGITS]);

@@ -1,9 +1,9 @@
-//! Spans of time as people write them (`1h30m`, `1.5d`, `-90s`), and as the API carries them.
+//! Durations as people write them (`1h30m`, `1.5d`, `-90s`), and as the API carries them.
 
 use std::time::Duration;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
-/// What is written with a point may add up to less than the largest integer.
+/// Bound of the sum of fractions in nanoseconds; less than the largest integer.
 const FRACTIONS_MAX: f64 = 9.0e18;
 
 const UNITS: [(&str, i64); 9] = [
@@ -18,15 +18,15 @@ const UNITS: [(&str, i64); 9] = [
     ("s", NANOS_PER_SECOND),
 ];
 
-/// A span of the API, unless it is negative. The conversion of `prost_types` negates a negative one to report it, which
-/// overflows for the least number of seconds: a client must not choose whether a handler panics.
+/// A duration of the API; `None` if negative. `prost_types` negates a negative one to report it, which overflows for
+/// the least number of seconds: a client must not be able to panic a handler.
 #[must_use]
 pub fn from_proto(span: prost_types::Duration) -> Option<Duration> {
     let is_convertible = span.seconds > i64::MIN / 2;
     is_convertible.then(|| Duration::try_from(span).ok()).flatten()
 }
 
-/// In nanoseconds, if the text is a span. A day has 24 hours.
+/// Nanoseconds, if the text is a duration. A day has 24 hours.
 #[must_use]
 pub fn parse(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);

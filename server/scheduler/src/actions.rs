@@ -1,4 +1,4 @@
-//! What a schedule asks of others: to start a run, to cancel one, to terminate one. Doing it again does no more.
+//! Requests of a schedule to history: start, cancel and terminate a run. All are idempotent.
 
 use cluster::search_attributes::attribute::{Attribute, SCHEDULED_BY_ID, SCHEDULED_START_TIME};
 use cluster::search_attributes::payload;
@@ -22,7 +22,7 @@ impl Schedule {
         Some(start)
     }
 
-    /// The run's workflow id: times of a schedule are a second apart at least.
+    /// The run's workflow id, unique per second: times of a schedule are at least one second apart.
     pub fn workflow_id(&self, start: &Start) -> String {
         let own = self.start_workflow().map_or("", |action| &action.workflow_id);
         if self.policies().keep_original_workflow_id {
@@ -31,10 +31,10 @@ impl Schedule {
         format!("{own}-{}", prost_types::Timestamp::from(nominal_second(start)))
     }
 
-    /// What history is asked to start; nothing if the schedule has no action.
+    /// The start request to history; `None` if the schedule has no action.
     pub fn start_request(&self, start: &Start, namespace: &str) -> Option<request::StartWorkflowExecutionRequest> {
         let action = self.start_workflow()?.clone();
-        // Runs beside others do not hand anything on to each other.
+        // Overlapping runs do not carry results over to each other.
         let is_beside = self.overlap_policy(start.overlap_policy) == ScheduleOverlapPolicy::AllowAll;
         let carried = if is_beside { Carried::default() } else { self.carried.clone() };
         let may_come_again = start.is_manual || self.policies().keep_original_workflow_id;
@@ -113,7 +113,7 @@ impl Schedule {
         format!("temporal-scheduler-{namespace}-{}", self.key.schedule_id)
     }
 
-    /// The run's search attributes, which say who started it and for which time.
+    /// The run's search attributes, plus the schedule's id and the nominal time.
     fn with_origin(&self, attributes: Option<SearchAttributes>, start: &Start) -> SearchAttributes {
         let mut attributes = attributes.unwrap_or_default();
         let origin = [

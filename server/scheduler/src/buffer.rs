@@ -1,4 +1,4 @@
-//! Starts that wait, and what becomes of those that overlap with a run.
+//! Buffered starts, and the overlap policies that decide on them.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use proto::temporal::api::enums::v1::ScheduleOverlapPolicy as Policy;
 use super::decide::Draft;
 use super::schedule::{Start, Stop};
 
-/// How long a start that was asked for is tried.
+/// Retry window of a manual start.
 const MANUAL_TRIES: Duration = Duration::from_secs(60);
-/// How long another one is tried at least, and at most.
+/// Retry window of any other start, at least and at most.
 const TRIES_MIN: Duration = Duration::from_secs(5);
 const TRIES_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// What is to be done with the starts that wait.
+/// Decisions on the buffered starts.
 #[derive(Debug, Default, PartialEq)]
 struct Sorted {
-    /// These go beside others.
+    /// Start now, beside other runs.
     beside: Vec<Start>,
-    /// This one goes alone.
+    /// Starts now, as the only one that does not overlap.
     alone: Option<Start>,
-    /// These go on waiting.
+    /// Stay buffered.
     waiting: Vec<Start>,
     stop: Option<Stop>,
     n_skipped: i64,
 }
 
-/// Decides on the starts that wait, until all of them must wait on.
+/// Decides on the buffered starts until all that are left must stay buffered.
 pub(super) fn work_off(draft: &mut Draft) {
     let action = draft.schedule.definition.action.as_ref().and_then(|action| action.action.as_ref());
     if action.is_none() {
@@ -37,7 +37,7 @@ pub(super) fn work_off(draft: &mut Draft) {
     while round(draft) {}
 }
 
-/// True: a start was dropped, and the next may have its turn.
+/// Returns whether a start was dropped, so that the next one may start.
 fn round(draft: &mut Draft) -> bool {
     let waiting = std::mem::take(&mut draft.schedule.work.buffer);
     let Sorted { beside, alone, waiting, stop, n_skipped } = sort(draft, waiting);
@@ -62,10 +62,10 @@ fn round(draft: &mut Draft) -> bool {
     is_dropped
 }
 
-/// Sorts by the policies, which are only now the schedule's: an update changes what waits.
+/// Resolves the policies only now, so that an update applies to buffered starts.
 fn sort(draft: &Draft, buffer: Vec<Start>) -> Sorted {
     let work = &draft.schedule.work;
-    // A start that is under way is as good as a run, but cannot be stopped yet.
+    // A start in flight counts as a run, but cannot be stopped yet.
     let is_running = !work.running.is_empty() || work.starting.iter().any(|start| !start.overlaps);
     let mut sorted = Sorted::default();
     for start in buffer {
@@ -79,7 +79,7 @@ fn sort(draft: &Draft, buffer: Vec<Start>) -> Sorted {
         }
     }
     if sorted.stop.is_some() {
-        // They would only be started to be stopped.
+        // As in the reference: nothing starts beside a run that is being stopped.
         sorted.beside.clear();
     }
     sorted
@@ -95,7 +95,7 @@ impl Sorted {
                 self.stop = self.stop.max(Some(stop));
                 self.waiting.push(start);
             }
-            // What would be stopped has not begun: it is replaced.
+            // The start to stop has not begun: replaces it.
             Policy::CancelOther | Policy::TerminateOther => self.alone = Some(start),
             Policy::Skip | Policy::BufferOne | Policy::AllowAll | Policy::Unspecified => self.n_skipped += 1,
         }

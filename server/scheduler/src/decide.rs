@@ -1,4 +1,4 @@
-//! What happens to a schedule, and what it does then. The only maker of a schedule's next state.
+//! State transitions of a schedule: inputs, and the decisions on them. The only maker of a schedule's next state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use super::schedule::{BUFFER_MAX, Created, RECENT_ACTIONS, Running, Schedule, St
 use super::spec::Spec;
 use super::{buffer, times};
 
-/// A schedule that has nothing to do any more is forgotten after this time.
+/// Retention of a schedule that has nothing left to do.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// A backfill whose actions need not wait for each other takes a few of them, and then a rest.
+/// Pause between the batches of a backfill whose actions may overlap, or whose budget ran out.
 const BACKFILL_REST: Duration = Duration::from_secs(1);
-/// So that the first time of a backfill is one of its times.
+/// Nanoseconds by which a backfill begins early, so that its start time itself is included.
 const BACKFILL_BEGINS_BEFORE: i64 = 1_000_000;
 
-/// What can happen to a schedule.
+/// Inputs of a schedule's state machine.
 #[derive(Debug, Clone)]
 pub enum Input {
     Update(Box<Update>),
@@ -32,13 +32,13 @@ pub enum Input {
     },
     /// Its timer fired.
     Woken,
-    /// What came of actions that were decided.
+    /// Outcomes of decided actions.
     Acted(Vec<Outcome>),
     RunClosed(Box<Closed>),
     Delete,
 }
 
-/// What came of an action.
+/// Outcome of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Started {
@@ -46,11 +46,11 @@ pub enum Outcome {
         execution: WorkflowExecution,
         at: Timestamp,
     },
-    /// It cannot be started.
+    /// The run cannot be started.
     StartFailed {
         id: i64,
     },
-    /// A run was asked to stop, or is over.
+    /// The stop request was accepted, or the run is closed.
     StopAsked {
         execution: WorkflowExecution,
         stop: Stop,
@@ -60,19 +60,19 @@ pub enum Outcome {
 #[derive(Debug, Clone)]
 pub struct Update {
     pub definition: public::Schedule,
-    /// Nothing: they stay.
+    /// `None` keeps them.
     pub search_attributes: Option<SearchAttributes>,
-    /// Nothing: it stays.
+    /// `None` keeps it.
     pub memo: Option<Memo>,
-    /// The schedule must not have changed since; zero: it may have.
+    /// Must equal the schedule's token; zero skips the check.
     pub conflict_token: i64,
     pub request_id: String,
 }
 
-/// A run that the schedule started is over, and none follows it.
+/// A run that the schedule started is closed, and none follows it.
 #[derive(Debug, Clone)]
 pub struct Closed {
-    /// The first of its chain.
+    /// The first run of its chain.
     pub execution: WorkflowExecution,
     pub status: WorkflowExecutionStatus,
     pub result: Option<Payloads>,
@@ -82,19 +82,19 @@ pub struct Closed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub schedule: Schedule,
-    /// A timer that is needed besides those that are there.
+    /// A timer to add to the pending ones.
     pub timer: Option<Timestamp>,
 }
 
-/// Nothing changed.
+/// The input is rejected, the schedule unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     #[error("mismatched conflict token")]
     Conflict,
-    /// The same request was heard before.
+    /// A duplicate of an earlier request.
     #[error("the request is known")]
     Known,
-    /// The start of that run is not known to be done yet.
+    /// The start of that run is not acknowledged yet.
     #[error("the schedule does not know of the run yet")]
     TooEarly,
 }
@@ -103,9 +103,9 @@ pub enum Refusal {
 pub(super) struct Draft {
     wakes_at_before: Option<Timestamp>,
     pub(super) schedule: Schedule,
-    /// Nothing if it cannot be read: then it has no times.
+    /// `None` if it does not parse: then it has no times.
     pub(super) spec: Option<Arc<Spec>>,
-    /// Backfills are left that this decision had no budget for.
+    /// The budget of this decision ran out with backfills left.
     pub(super) is_backfill_cut: bool,
     pub(super) now: Timestamp,
 }
@@ -120,13 +120,13 @@ pub fn create(created: Created, patch: Option<public::SchedulePatch>, now: Times
     draft.finish()
 }
 
-/// What the schedule is then; nothing if it stays as it is.
+/// Applies an input; `None` if the schedule stays unchanged.
 pub fn decide(schedule: &Schedule, input: Input, now: Timestamp) -> Result<Option<Decision>, Refusal> {
     assert!(!schedule.is_over, "nothing happens to a schedule that is over");
     let mut draft = Draft::new(schedule.clone(), now);
-    // The time that has passed comes first: it was another schedule's then.
+    // Processes the elapsed time first: it belongs to the definition before this input.
     times::pass(&mut draft);
-    // What is done is followed by a rest.
+    // Outcomes do not continue a backfill: it pauses first.
     let takes_more = !matches!(input, Input::Acted(_));
     match input {
         Input::Update(update) => draft.update(*update)?,
@@ -149,13 +149,13 @@ pub fn decide(schedule: &Schedule, input: Input, now: Timestamp) -> Result<Optio
 
 impl Draft {
     fn new(schedule: Schedule, now: Timestamp) -> Self {
-        // Time does not go backwards for a schedule, whatever the clock says.
+        // The clock may be behind the creation time.
         let now = now.max(schedule.moments.created_at);
         let (wakes_at_before, spec) = (schedule.moments.wakes_at, schedule.spec().ok().map(Arc::new));
         Self { wakes_at_before, spec, schedule, is_backfill_cut: false, now }
     }
 
-    /// Does what there is to do now, and says when to look again.
+    /// Processes the buffer, and sets the next timer.
     fn finish(mut self) -> Decision {
         if !self.schedule.is_over {
             buffer::work_off(&mut self);
@@ -166,10 +166,10 @@ impl Draft {
         Decision { timer: wakes_at.filter(|_| wakes_at != self.wakes_at_before), schedule: self.schedule }
     }
 
-    /// When the schedule must be looked at again.
+    /// When the next decision is due.
     fn wakes_at(&mut self) -> Option<Timestamp> {
         let is_due = |moment: &Timestamp| *moment <= self.now;
-        // The timer that is due does what was decided, or a new one does.
+        // The due timer executes the decided actions; if there is none, a new one does.
         let at_once = self.schedule.moments.wakes_at.filter(is_due).unwrap_or(self.now);
         if self.schedule.is_over || self.schedule.has_actions() {
             return Some(at_once);
@@ -200,13 +200,13 @@ impl Draft {
         [action.map(Timestamp::from), moments.updated_at].into_iter().flatten().fold(moments.created_at, Timestamp::max)
     }
 
-    /// Whether the schedule acts by itself.
+    /// Whether the schedule acts on its spec: not paused, and with actions left.
     pub(super) fn may_act(&self) -> bool {
         let state = self.schedule.state();
         !state.paused && (!state.limited_actions || state.remaining_actions > 0)
     }
 
-    /// Whether this start may be, which counts as one of the actions that are left.
+    /// Whether this start is allowed; deducts it from the remaining actions.
     pub(super) fn spend(&mut self, start: &Start) -> bool {
         if start.is_manual {
             return true;
@@ -271,7 +271,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Of the times before the update only those are the new schedule's that its jitter puts off until after it.
+    /// Skips the times before the update, except those that the new jitter may delay past it.
     fn pass_over(&mut self) {
         let jitter = self.schedule.definition.spec.as_ref().and_then(|spec| spec.jitter);
         let jitter = jitter.and_then(spans::from_proto).unwrap_or_default();
@@ -309,7 +309,7 @@ impl Draft {
         self.schedule.conflict_token += 1;
     }
 
-    /// Takes a start out of those that are under way; nothing if it is not one of them any more.
+    /// Removes a start from those in flight; `None` if it is no longer there.
     fn take_start(&mut self, id: i64) -> Option<Start> {
         let starting = &mut self.schedule.work.starting;
         let place = starting.iter().position(|start| start.id == id)?;
@@ -388,7 +388,7 @@ impl Draft {
     }
 }
 
-/// Whether a start was asked for, or comes by the specification.
+/// Whether a start comes from a request or from the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manual {
     Yes,

@@ -1,5 +1,4 @@
-//! Schedules: what one is, when it acts, and what it does. Pure: whoever keeps a schedule brings the time, and does what
-//! was decided.
+//! Schedules: state, action times and decisions. Pure: the caller supplies the time and executes the decided actions.
 
 pub mod spec;
 pub mod schedule;

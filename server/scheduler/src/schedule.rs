@@ -1,4 +1,4 @@
-//! A schedule: what it is to do, and where it stands.
+//! A schedule: its definition and state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use workflow::{ExecutionKey, NamespaceId, RunId, Timestamp};
 
 use super::spec::Spec;
 
-/// How late an action may be, if the schedule does not say.
+/// Catch-up window if the schedule sets none.
 const CATCHUP_WINDOW_DEFAULT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// The least that a schedule may say.
+/// Lower bound of the catch-up window.
 const CATCHUP_WINDOW_MIN: Duration = Duration::from_secs(10);
-/// Starts that wait, and backfills.
+/// Buffered starts at most, and backfills at most.
 pub(super) const BUFFER_MAX: usize = 1000;
-/// Actions that a schedule remembers.
+/// Recent actions kept per schedule.
 pub(super) const RECENT_ACTIONS: usize = 10;
-/// Requests that a schedule remembers, so that one which comes again is known.
+/// Request ids kept per schedule for deduplication.
 const REQUESTS_MAX: usize = 32;
-/// What a schedule's changes are counted from.
+/// Conflict token of a new schedule.
 const FIRST_CONFLICT_TOKEN: i64 = 1;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     pub key: Key,
-    /// Counts what happened to it.
+    /// Counts its transitions.
     pub version: i64,
-    /// In its canonical form, with what was left out filled in.
+    /// In its canonical form, with defaults filled in.
     pub definition: public::Schedule,
     pub memo: Memo,
     pub search_attributes: SearchAttributes,
@@ -41,16 +41,16 @@ pub struct Schedule {
     pub recent_actions: Vec<public::ScheduleActionResult>,
     pub carried: Carried,
     pub requests: Requests,
-    /// It was deleted, or had nothing to do for long: nobody finds it, and what is left of it goes.
+    /// Deleted, or idle past its retention: it is no longer found, and its rows are removed.
     pub is_over: bool,
 }
 
-/// Which schedule it is.
+/// Identity of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     pub namespace_id: NamespaceId,
     pub schedule_id: Arc<str>,
-    /// Tells it from an earlier one of the same id.
+    /// Distinguishes it from an earlier one of the same id.
     pub run_id: RunId,
     /// The segment of the namespace's visibility rows that has it.
     pub listed_in: i64,
@@ -60,22 +60,22 @@ pub struct Key {
 pub struct Moments {
     pub created_at: Timestamp,
     pub updated_at: Option<Timestamp>,
-    /// Times up to here were dealt with.
+    /// Times up to here are processed.
     pub processed_at: Timestamp,
-    /// When its timer fires; nothing if it waits for requests and the ends of its runs only.
+    /// When its timer fires; `None` if it waits for requests and closing runs only.
     pub wakes_at: Option<Timestamp>,
 }
 
-/// What it has begun and not finished.
+/// Unfinished work of a schedule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Work {
-    /// Starts that wait for their turn.
+    /// Starts waiting for their turn.
     pub buffer: Vec<Start>,
-    /// What is left of them; the first is being worked off.
+    /// Remaining backfills; the first is in progress.
     pub backfills: Vec<public::BackfillRequest>,
-    /// Starts that are decided and not known to be done.
+    /// Starts that are decided and not acknowledged.
     pub starting: Vec<Start>,
-    /// Runs whose end it waits for.
+    /// Runs that it waits for to close.
     pub running: Vec<Running>,
     pub next_start_id: i64,
 }
@@ -84,15 +84,15 @@ pub struct Work {
 pub struct Start {
     pub id: i64,
     pub nominal_at: Timestamp,
-    /// With the jitter.
+    /// `nominal_at` plus jitter.
     pub acts_at: Timestamp,
-    /// As it was asked for: unspecified is the schedule's own, whatever that is by then.
+    /// As requested; unspecified is the schedule's own policy by the time of the decision.
     pub overlap_policy: ScheduleOverlapPolicy,
-    /// By a trigger or a backfill: it comes even if the schedule is paused.
+    /// By a trigger or a backfill: starts even if the schedule is paused.
     pub is_manual: bool,
-    /// It is started beside others, and its end is not waited for.
+    /// Started beside other runs; its close is not waited for.
     pub overlaps: bool,
-    /// When it is no longer tried.
+    /// Retry deadline.
     pub gives_up_at: Timestamp,
 }
 
@@ -100,7 +100,7 @@ pub struct Start {
 pub struct Running {
     /// The first run of its chain.
     pub execution: WorkflowExecution,
-    /// What the schedule wants of it, to make room for the next.
+    /// The stop request to send, to make room for the next run.
     pub stop: Option<Stop>,
     pub is_stop_asked: bool,
 }
@@ -119,14 +119,14 @@ pub struct Counts {
     pub buffer_dropped: i64,
 }
 
-/// What one run hands on to the next.
+/// Result and failure that one run carries over to the next.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Carried {
     pub last_completion_result: Option<Payloads>,
     pub continued_failure: Option<Failure>,
 }
 
-/// Requests that it knows.
+/// Request ids for deduplication.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Requests {
     pub create: String,
@@ -147,7 +147,7 @@ impl Requests {
     }
 }
 
-/// A schedule that is asked for.
+/// A schedule to create.
 pub struct Created {
     pub key: Key,
     pub definition: public::Schedule,
@@ -181,7 +181,7 @@ impl Schedule {
         self.definition.spec.as_ref().map_or_else(|| Spec::parse(&public::ScheduleSpec::default()), Spec::parse)
     }
 
-    /// Schedules act a little apart from each other, and one always in the same way.
+    /// Jitter differs between schedules, and is stable for each.
     pub fn jitter_seed(&self) -> String {
         format!("{}-{}", self.key.namespace_id, self.key.schedule_id)
     }
@@ -202,7 +202,7 @@ impl Schedule {
         self.definition.policies.unwrap_or_default()
     }
 
-    /// What a start does that was asked for with this policy.
+    /// Resolves the policy of a start: unspecified is the schedule's own.
     pub(super) fn overlap_policy(&self, asked: ScheduleOverlapPolicy) -> ScheduleOverlapPolicy {
         resolved(asked, self.policies().overlap_policy())
     }
@@ -211,25 +211,25 @@ impl Schedule {
         catchup_window(self.policies().catchup_window)
     }
 
-    /// Something is decided and not known to be done.
+    /// Whether decided actions are not acknowledged yet.
     pub fn has_actions(&self) -> bool {
         !self.work.starting.is_empty() || self.stops().next().is_some()
     }
 
-    /// Runs that are to be asked to stop.
+    /// Stop requests to send.
     pub fn stops(&self) -> impl Iterator<Item = (&WorkflowExecution, Stop)> {
         let waiting = self.work.running.iter().filter(|run| !run.is_stop_asked);
         waiting.filter_map(|run| run.stop.map(|stop| (&run.execution, stop)))
     }
 
-    /// As queue tasks name it.
+    /// The schedule's key in queue tasks.
     pub fn task_key(&self) -> ExecutionKey {
         let Key { namespace_id, schedule_id, run_id, .. } = &self.key;
         ExecutionKey { namespace_id: *namespace_id, workflow_id: Arc::clone(schedule_id), run_id: *run_id }
     }
 }
 
-/// What is left out of a definition is seen by whoever describes the schedule.
+/// Fills in defaults, so that describe shows them.
 pub(super) fn fill_in(definition: &mut public::Schedule) {
     definition.spec.get_or_insert_default();
     definition.action.get_or_insert_default();
@@ -246,6 +246,6 @@ fn resolved(asked: ScheduleOverlapPolicy, own: ScheduleOverlapPolicy) -> Schedul
 
 fn catchup_window(given: Option<prost_types::Duration>) -> Duration {
     let Some(given) = given else { return CATCHUP_WINDOW_DEFAULT };
-    // Negative spans are shorter than the shortest.
+    // Negative durations become the minimum.
     spans::from_proto(given).unwrap_or_default().max(CATCHUP_WINDOW_MIN)
 }

@@ -21,18 +21,18 @@ use super::times::TIMES_MAX;
 
 const WORKFLOW_TYPE: &str = "temporal-sys-scheduler-workflow";
 const TASK_QUEUE: &str = "temporal-sys-per-ns-tq";
-/// The field of the memo that has what lists tell of a schedule.
+/// Memo field that has the schedule's list info in visibility.
 const LIST_FIELD: &str = "ScheduleInfo";
 
 const FUTURE_TIMES: usize = 10;
-/// In lists there are fewer times, actions, and parts of the specification.
+/// List entries have fewer times, actions, and parts of the specification.
 const LISTED_TIMES: usize = 5;
 const LISTED_ACTIONS: usize = 5;
 const LISTED_PARTS: usize = 10;
 const MATCHING_TIMES_MAX: usize = 1000;
 
 impl Schedule {
-    /// What a client must hand back to change just this state.
+    /// Token that a client must send back to change just this state.
     pub fn conflict_token(&self) -> Bytes {
         Bytes::copy_from_slice(&self.conflict_token.to_be_bytes())
     }
@@ -69,7 +69,7 @@ impl Schedule {
         }
     }
 
-    /// The next times to act, no more than actions are left.
+    /// The next action times, at most as many as remaining actions.
     fn future_times(&self, spec: &Spec, count: usize) -> Vec<prost_types::Timestamp> {
         let state = self.state();
         let left = usize::try_from(state.remaining_actions).unwrap_or(0);
@@ -91,7 +91,7 @@ impl Schedule {
         times
     }
 
-    /// The times to act after one moment and not after another.
+    /// The action times after `from`, up to and including `to`.
     pub fn matching_times(
         &self,
         spec: &Spec,
@@ -131,7 +131,7 @@ impl Schedule {
         }
     }
 
-    /// As it stands among runs, in a part of its own.
+    /// Its visibility record, in the namespace division of schedules.
     pub fn visible(&self) -> Record {
         let mut memo = self.memo.clone();
         memo.fields.insert(LIST_FIELD.to_owned(), list_payload(&self.list_info()));
@@ -154,7 +154,7 @@ impl Schedule {
         }
     }
 
-    /// Its own search attributes, and those by which schedules are told from runs, and paused ones from others.
+    /// Its own search attributes, plus those that mark it as a schedule and as paused or not.
     pub fn visible_attributes(&self) -> SearchAttributes {
         let mut attributes = self.search_attributes.clone();
         let division = Value::Keyword(SCHEDULES.to_owned());
@@ -167,7 +167,7 @@ impl Schedule {
     }
 }
 
-/// A run of a list that is a schedule.
+/// The list entry of a schedule's visibility record.
 pub fn list_entry(
     schedule_id: String,
     memo: Option<Memo>,

@@ -1,4 +1,4 @@
-//! A schedule as its row keeps it, and back.
+//! Encodes a schedule to its row, and decodes it.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub fn encode(schedule: &Schedule) -> record::Schedule {
     }
 }
 
-/// Nothing if it is no schedule of ours.
+/// `None` if the row holds no valid schedule.
 pub fn decode(
     (namespace_id, schedule_id): (NamespaceId, Arc<str>),
     version: i64,

@@ -1,4 +1,4 @@
-//! From a specification's times to starts that wait for their turn.
+//! Turns the times of specs and backfills into buffered starts.
 
 use proto::temporal::api::enums::v1::ScheduleOverlapPolicy;
 use workflow::Timestamp;
@@ -8,13 +8,13 @@ use super::schedule::BUFFER_MAX;
 use super::spec::budget::Budget;
 use super::spec::{NextTime, Search, Spec};
 
-/// Times that one decision deals with; the rest is left to the next one, which comes at once. A schedule that slept for
-/// long and acts every second must not keep others waiting.
+/// Times processed per decision; the rest is left to the next one, which follows at once. A long backlog of one-second
+/// times must not block other schedules.
 pub(super) const TIMES_MAX: usize = 10_000;
 /// Backfilled starts of one decision.
 const BACKFILLED_MAX: usize = 10;
 
-/// Deals with the times since the last look.
+/// Processes the times since the last decision.
 pub(super) fn pass(draft: &mut Draft) {
     let (from, to) = (draft.schedule.moments.processed_at, draft.now);
     if !draft.may_act() {
@@ -31,7 +31,7 @@ pub(super) fn pass(draft: &mut Draft) {
         let Some(NextTime { nominal, at }) = next.filter(|next| next.at <= to) else { return };
         draft.schedule.moments.processed_at = at;
         if updated_at.is_some_and(|updated_at| updated_at > at) {
-            // It was another schedule's, which dealt with it.
+            // It belonged to the previous definition, which processed it.
         } else if to.since(at) > catchup_window {
             draft.schedule.counts.missed_catchup_window += 1;
         } else {
@@ -40,7 +40,7 @@ pub(super) fn pass(draft: &mut Draft) {
     }
 }
 
-/// Works off a part of the backfills. They take no more than half of the buffer.
+/// Buffers a batch of backfilled starts. They take no more than half of the buffer.
 pub(super) fn backfill(draft: &mut Draft) {
     let Some(spec) = draft.spec.clone() else {
         draft.schedule.work.backfills.clear();
@@ -57,12 +57,12 @@ pub(super) fn backfill(draft: &mut Draft) {
         let asked = backfill.overlap_policy();
         draft.buffer_start((nominal, at), asked, Manual::Yes);
     }
-    // So that what is used up does not look like something to do.
+    // Drops exhausted backfills, so that they do not count as work.
     next_backfilled(draft, &spec, &mut budget);
 }
 
-/// The next time of the first backfill that has one; those before it are over. Nothing, with backfills left, if the budget
-/// of this decision is used up.
+/// The next time of the first backfill that has one; drops those before it. `None`, with backfills left, if the budget
+/// of this decision ran out.
 fn next_backfilled(draft: &mut Draft, spec: &Spec, budget: &mut Budget) -> Option<NextTime> {
     let seed = draft.schedule.jitter_seed();
     let backfills = &mut draft.schedule.work.backfills;
@@ -74,7 +74,7 @@ fn next_backfilled(draft: &mut Draft, spec: &Spec, budget: &mut Budget) -> Optio
         let is_whole = budget.is_whole();
         match Search::new(spec, &seed, budget).next_time(from) {
             Ok(next) => found = next.filter(|next| next.at <= to),
-            // The next decision has a budget of its own.
+            // The next decision has a new budget.
             Err(_) if !is_whole => {
                 draft.is_backfill_cut = true;
                 break;
@@ -90,7 +90,7 @@ fn next_backfilled(draft: &mut Draft, spec: &Spec, budget: &mut Budget) -> Optio
     found
 }
 
-/// When the specification has its next time that is not dealt with.
+/// The next unprocessed time of the spec.
 pub(super) fn next(draft: &Draft) -> Option<Timestamp> {
     let spec = draft.spec.as_deref()?;
     let (seed, mut budget) = (draft.schedule.jitter_seed(), spec.budget());
@@ -100,7 +100,7 @@ pub(super) fn next(draft: &Draft) -> Option<Timestamp> {
     for _ in 0..TIMES_MAX {
         match search.next_time(moment) {
             Ok(next) => moment = next?.at,
-            // What is found already is dealt with first, and the rest has another budget then.
+            // Processes the times found so far first; the rest has a new budget then.
             Err(_) => return Some(moment).filter(|moment| *moment > processed_at),
         }
         if draft.schedule.moments.updated_at.is_none_or(|updated_at| updated_at <= moment) {

@@ -1,4 +1,4 @@
-//! `everrow admin`: asks a node that runs.
+//! `everrow admin`: queries a running node.
 
 use clap::Subcommand;
 use proto::everrow::admin::ExplainListRequest;
@@ -10,11 +10,11 @@ use super::output::say;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Says how a list with this query is answered: which rows are read for it, and why these.
+    /// Explains how visibility answers a list with this query: which rows it reads, and why these.
     ExplainList {
         /// The query, as `temporal workflow list --query` takes it.
         query: String,
-        /// Where a node listens.
+        /// A node's gRPC address.
         #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7233")]
         address: String,
         #[arg(long, value_name = "NAME", default_value = "default")]

@@ -13,15 +13,15 @@ use crate::telemetry;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Reads everything, and reports what is missing or damaged. Exit code 3 if something is.
+    /// Reads all data, and reports what is missing or damaged. Exit code 3 if anything is.
     Check(DataDirectory),
-    /// Cuts what cannot be read, and reports what was dropped. The files as they were are kept in a folder beside them.
+    /// Cuts unreadable data, and reports what was dropped. The original files are kept in a folder beside them.
     Repair(DataDirectory),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct DataDirectory {
-    /// The directory that a server was started with.
+    /// The data directory of a server.
     #[arg(long, value_name = "DIR", default_value = "everrow-data")]
     data: PathBuf,
 }

@@ -10,7 +10,7 @@ use cluster::search_attributes::custom::is_reserved;
 use super::{Failure, serve};
 use crate::config::{Config, EngineKind, PORT};
 
-/// A namespace that every tutorial takes for granted.
+/// The namespace that every tutorial uses.
 const DEFAULT_NAMESPACE: &str = "default";
 
 #[derive(Debug, Clone, Args)]
@@ -24,26 +24,26 @@ pub(super) struct DevArgs {
     /// The port of the HTTP/JSON API; 0 takes any free one.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(super) http_port: u16,
-    /// The port of `/metrics`, for Prometheus; 0 takes any free one. Without it there are none to read.
+    /// The port of `/metrics`, for Prometheus; 0 takes any free one. Without it metrics are not served.
     #[arg(long, value_name = "PORT")]
     pub(super) metrics_port: Option<u16>,
-    /// The directory that keeps everything; made if it is missing.
+    /// The data directory; created if missing.
     #[arg(long, value_name = "DIR", default_value = "everrow-data", conflicts_with = "in_memory")]
     pub(super) data: PathBuf,
-    /// Keep everything in memory, and forget it at the end.
+    /// Keep all data in memory; it is lost at exit.
     #[arg(long)]
     pub(super) in_memory: bool,
-    /// How many shards a new data directory gets. It keeps them for life.
+    /// Number of shards of a new data directory. Cannot change later.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(i32).range(1..=16_384))]
     pub(super) shards: i32,
-    /// A namespace to make if it is missing, besides `default`. May be given more than once.
+    /// A namespace to create if missing, besides `default`. May be given more than once.
     #[arg(long, value_name = "NAME")]
     pub(super) namespace: Vec<String>,
-    /// A custom search attribute to define in these namespaces if it is missing. TYPE is Keyword, Text, KeywordList, Int,
+    /// A custom search attribute to define in these namespaces if missing. TYPE is Keyword, Text, KeywordList, Int,
     /// Double, Bool or Datetime. May be given more than once.
     #[arg(long, value_name = "NAME=TYPE", value_parser = search_attribute)]
     pub(super) search_attribute: Vec<(String, SearchAttributeType)>,
-    /// What to log: error, warn, info, debug or trace; also by module (`info,server::history=debug`).
+    /// Log level: error, warn, info, debug or trace; also by module (`info,server::history=debug`).
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub(super) log_level: String,
 }

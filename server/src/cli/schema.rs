@@ -1,4 +1,4 @@
-//! `everrow schema`: makes, brings up to date, checks or prints the schema on Cassandra or ScyllaDB.
+//! `everrow schema`: creates, updates, checks or prints the schema on Cassandra or ScyllaDB.
 
 use clap::Subcommand;
 use cluster::env::Env;
@@ -12,11 +12,11 @@ use crate::telemetry;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Makes the keyspace if it is missing, and the schema in it.
+    /// Creates the keyspace if missing, and the schema in it.
     Setup(ConfigFile),
-    /// Brings the schema of an existing keyspace to the version of this binary. May be repeated.
+    /// Updates the schema of an existing keyspace to this binary's version. May be repeated.
     Update(ConfigFile),
-    /// Says whether this binary can run on the schema as it is. Changes nothing.
+    /// Checks whether this binary can run on the schema as it is. Changes nothing.
     Check(ConfigFile),
     /// Prints the CQL that `setup` would run.
     Print(ConfigFile),

@@ -1,9 +1,8 @@
-//! Runs a node until it is told to stop.
+//! Runs a node until a signal stops it.
 
 use cluster::env::Env;
-use tokio::signal::unix::{SignalKind, signal};
-
 use cluster::version;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Failure;
 use super::output::say;
@@ -64,7 +63,7 @@ fn warn_of_open_doors(config: &Config) {
     }
 }
 
-/// Where the data is, for the banner.
+/// Location of the data, for the banner.
 fn place(config: &Config) -> String {
     match config.store.engine {
         EngineKind::Embedded => format!("data in {}", config.store.embedded.data.display()),

@@ -1,4 +1,4 @@
-//! What a configuration may say, and what the operator hears if it is wrong.
+//! Valid configurations, and the operator's errors for wrong ones.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

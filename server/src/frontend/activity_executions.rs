@@ -1,5 +1,5 @@
-//! What operators do to activities by the newer RPCs, which name activities of workflows and those that stand alone alike.
-//! The former go the way of the older RPCs; of the latter there are none yet, so none is found.
+//! The newer operator RPCs on activities, which address activities of workflows and standalone ones alike. The former
+//! are forwarded to the older RPCs; the latter are not built, so none is found.
 
 use cluster::errors::ServiceError;
 use proto::temporal::api::common::v1::WorkflowExecution;
@@ -89,7 +89,7 @@ pub(super) async fn update_options(
     Ok(public::UpdateActivityExecutionOptionsResponse { activity_options: updated.activity_options })
 }
 
-/// The run that the activity is of.
+/// The activity's run; `NotFound` for a standalone activity.
 async fn execution(
     frontend: &Frontend,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! What operators do to pending activities.
+//! Operator RPCs on pending activities.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;

@@ -1,4 +1,4 @@
-//! What operators' tools ask of a node. What is not built answers so by name.
+//! The admin service, for operators' tools. RPCs that are not built answer `Unimplemented` by name.
 
 use cluster::errors::ServiceError;
 use proto::everrow::admin::admin_service_server::AdminService;

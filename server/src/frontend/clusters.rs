@@ -1,4 +1,4 @@
-//! The clusters that this one knows. So far it knows itself.
+//! The known clusters: so far only this one.
 
 use cluster::errors::ServiceError;
 use proto::temporal::api::operatorservice::v1 as operator;

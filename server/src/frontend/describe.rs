@@ -44,7 +44,7 @@ pub(super) async fn task_queue(
     .await
 }
 
-/// A queue has one partition of each type for now, and this node has it.
+/// A queue has one partition per type for now, on this node.
 pub(super) async fn partitions(
     frontend: &Frontend,
     mut call: Call<public::ListTaskQueuePartitionsRequest>,

@@ -1,13 +1,12 @@
-//! The door: what every encoded request passes before it is decoded, whichever RPC it is for. It limits the length of each id, name,
-//! key and text, the entries of maps, the depth, and what the request takes in memory once decoded; `rules` has the limits and says
-//! why. What a client chooses can so never decide how much memory is kept, and what is accepted can be read back.
+//! The door: checks every encoded request of every RPC before it is decoded. It limits the length of each id, name, key
+//! and text, the map entries, the depth, and the decoded size in memory; `rules` has the limits and their reasons. So a
+//! client's input never decides how much memory is kept, and every accepted request can be read back.
 
 use std::sync::LazyLock;
 
+use cluster::errors::{ServiceError, camel_case};
 use proto::codec::{Door, TypeName};
 use tonic::Status;
-
-use cluster::errors::{ServiceError, camel_case};
 
 mod rules;
 mod scan;
@@ -21,9 +20,9 @@ use tables::Tables;
 
 static DOOR: RequestDoor = RequestDoor { tables: LazyLock::new(Tables::of_descriptors) };
 
-/// From here on every request that this process decodes passes the door.
+/// Installs the door for every request that this process decodes from now on.
 pub(super) fn install() {
-    // Not at the first request, which would wait for it.
+    // Built now: the first request would wait for it.
     LazyLock::force(&DOOR.tables);
     proto::codec::install(&DOOR);
 }
@@ -43,7 +42,7 @@ impl Door for RequestDoor {
 }
 
 fn admit(tables: &Tables, name: TypeName, encoded: &[u8]) -> Result<(), ServiceError> {
-    // Answers pass here too, on their way into a client of ours, and are not looked at.
+    // Responses that our own clients decode pass here too, unchecked.
     let Some(table) = tables.request(name) else { return Ok(()) };
     let scanned = Scan::new(tables, rules::DEPTH_MAX).message(table, encoded, 0);
     scanned.map_err(|refusal| refused(tables, name, refusal))

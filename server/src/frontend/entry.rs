@@ -1,4 +1,4 @@
-//! The way into a namespace: found by a request's name or a token's id, and in a state that allows the call.
+//! Resolves a namespace by a request's name or a token's id, and checks that its state allows the call.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use super::validate::token::{self, CheckedToken, Origin};
 use super::validate::{self, invalid};
 
 impl Frontend {
-    /// For calls that go on in a deprecated namespace.
+    /// For calls that a deprecated namespace still allows.
     pub(super) async fn enter(&self, name: &str) -> Result<Arc<Namespace>, ServiceError> {
         validate::namespace_name(name)?;
         let namespace = self.namespaces.by_name(name).await?;
         allow(namespace, &[NamespaceState::Registered, NamespaceState::Deprecated])
     }
 
-    /// For calls that start something.
+    /// For calls that start something: a deprecated namespace refuses them.
     pub(super) async fn enter_to_start(&self, name: &str) -> Result<Arc<Namespace>, ServiceError> {
         validate::namespace_name(name)?;
         let namespace = self.namespaces.by_name(name).await?;
         allow(namespace, &[NamespaceState::Registered])
     }
 
-    /// For answers to tasks. The token decides; the name, if there is one, must agree.
+    /// For task responses. The token decides; a name, if given, must match.
     pub(super) async fn enter_by_token(&self, name: &str, token: &[u8]) -> Result<Arc<Namespace>, ServiceError> {
         if !name.is_empty() {
             validate::namespace_name(name)?;
@@ -41,7 +41,7 @@ impl Frontend {
         }
     }
 
-    /// As by token, for tokens of other kinds.
+    /// Like `enter_by_token`, for tokens of other kinds.
     pub(super) async fn enter_by_id(&self, name: &str, id: &str) -> Result<Arc<Namespace>, ServiceError> {
         let not_found = || ServiceError::NamespaceNotFound { namespace: id.to_owned() };
         let id = Uuid::try_parse(id).map(NamespaceId).map_err(|_| not_found())?;

@@ -1,10 +1,11 @@
-//! Around a whole gRPC service: a panic in a handler is an answer and not the end of the process, calls fail at once while
-//! the store is down, and two answers that the gRPC library makes by itself are put in the words that clients know.
+//! Wraps a whole gRPC service: a handler's panic becomes an error response and does not end the process, calls fail at
+//! once while the store is down, and errors of the gRPC library are put in the words that clients know.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::task::{Context, Poll};
 
+use cluster::errors;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use persistence::engine::Availability;
@@ -12,8 +13,6 @@ use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
-
-use cluster::errors;
 
 #[derive(Clone)]
 pub struct Guarded<S> {
@@ -47,21 +46,21 @@ where
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let uri = request.uri().clone();
-        // What a handler shares with others is behind locks, and those are poisoned by a panic under them.
+        // Unwind safe: handlers share state behind locks, which a panic poisons.
         let answer = AssertUnwindSafe(self.service.call(request)).catch_unwind();
         let store = self.store.clone();
         Box::pin(async move {
             let method = uri.path().rsplit('/').next().unwrap_or_default();
-            // Also calls under way: what they wait for comes after their deadline, if at all. It is as if their callers had
-            // gone away, which every handler survives.
+            // Also ends calls under way: the store would answer after their deadline, if at all. A handler survives
+            // this like a disconnect of its caller.
             let answered = tokio::select! {
                 biased;
                 reason = down(store) => return Ok(errors::store_down(reason).into_http()),
                 answered = answer => answered,
             };
             let Ok(answer) = answered else {
-                // The panic hook has told where and why.
-                tracing::error!(method, "a handler panicked");
+                // The panic hook has logged the location and the reason.
+                tracing::error!(method, "handler panicked; returning an internal error");
                 return Ok(errors::panicked().into_http());
             };
             answer.map(|response| match errors::restated(response.headers(), method) {
@@ -79,7 +78,7 @@ async fn down(mut store: watch::Receiver<Availability>) -> &'static str {
     {
         return reason;
     }
-    // An engine that never closes as a whole.
+    // This engine is never down as a whole.
     std::future::pending().await
 }
 

@@ -13,7 +13,7 @@ use super::call::{Call, ClientKind, Deadline, patiently};
 use super::long_calls::LongCall;
 use super::validate;
 
-/// An empty answer leaves so long before its caller gives up.
+/// Margin before the caller's deadline at which a long poll returns empty.
 const TAIL_ROOM: Duration = Duration::from_secs(1);
 
 pub(super) async fn get(
@@ -33,7 +33,7 @@ pub(super) async fn get(
     let ask = request::GetWorkflowExecutionHistoryRequest {
         namespace_id: namespace.id.to_string(),
         request: Some(checked),
-        // People would be told of events that may never be.
+        // A person must not see events that may never be written.
         shows_unwritten: call.client.kind == ClientKind::Program,
         follows_next_run: call.client.follows_next_run,
     };
@@ -71,8 +71,8 @@ pub(super) async fn get_reverse(
     .await
 }
 
-/// What a long poll answers when nothing happened: the caller may ask again from where it was. Without a token there
-/// is always something to answer.
+/// Response of a long poll without new events: the caller continues from the same page token. Without a token there is
+/// always something to return.
 fn nothing_yet(
     request: &public::GetWorkflowExecutionHistoryRequest,
 ) -> Option<public::GetWorkflowExecutionHistoryResponse> {
@@ -85,7 +85,7 @@ fn nothing_yet(
     })
 }
 
-/// Waits until the caller is about to give up; for ever if it never does.
+/// Waits until `TAIL_ROOM` before the deadline; never returns without one.
 async fn almost(deadline: Deadline) {
     match deadline.remaining() {
         Some(left) => tokio::time::sleep(left.saturating_sub(TAIL_ROOM)).await,

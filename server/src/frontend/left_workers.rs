@@ -1,5 +1,5 @@
-//! Workers that said a moment ago that they leave. A poll of such a worker may still be on its way here, and a task that
-//! it got would be lost until it times out. Pure.
+//! Workers that recently announced their shutdown. A poll of such a worker may still be in flight, and a task given to
+//! it would be lost until it times out. Pure.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -11,20 +11,20 @@ use workflow::{NamespaceId, Timestamp};
 #[cfg(test)]
 mod tests;
 
-/// A poll that a worker sent before it left is here by then.
+/// Polls that a worker sent before it left arrive within this time.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30);
-/// Workers remembered at most; of more the oldest are forgotten early.
+/// Workers remembered; beyond this the oldest are evicted early.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// A worker process, by its instance key: a keyed hash of it, for a client chooses how long the key is, and nobody could
-/// find two keys of the same hash on purpose.
+/// Keyed hash of a worker's instance key: a client chooses the key's length, and cannot find two keys of the same hash
+/// on purpose.
 type Worker = u64;
 
 #[derive(Default)]
 pub(super) struct LeftWorkers {
     hasher: RandomState,
     left_at: HashMap<Worker, Timestamp>,
-    /// Oldest first. A worker that said it more than once is here as often.
+    /// Oldest first, with one entry per announcement.
     in_order: VecDeque<(Timestamp, Worker)>,
 }
 
@@ -64,7 +64,7 @@ impl LeftWorkers {
 
     fn forget_oldest(&mut self) {
         let Some((left_at, worker)) = self.in_order.pop_front() else { return };
-        // It may have said so again since.
+        // The worker may have announced its shutdown again since.
         if self.left_at.get(&worker) == Some(&left_at) {
             self.left_at.remove(&worker);
         }

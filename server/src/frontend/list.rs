@@ -1,4 +1,4 @@
-//! Lists and counts of runs. The older calls are lists with a query that is made here.
+//! Listing and counting runs. The older calls are converted to a visibility query here.
 
 use cluster::errors::ServiceError;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
@@ -14,7 +14,7 @@ use super::validate::invalid;
 use crate::peers::{Among, ListPage, ListRequest};
 
 const PAGE_MAX: i32 = 1000;
-/// Of what is archived.
+/// For archived runs.
 const ARCHIVE_PAGE_MAX: i32 = 10_000;
 
 pub(super) async fn list(
@@ -107,7 +107,7 @@ pub(super) async fn count(
     .await
 }
 
-/// What all lists ask for.
+/// Parameters of all list calls.
 struct Asked {
     namespace: String,
     page_size: i32,
@@ -131,7 +131,7 @@ impl Asked {
     }
 }
 
-/// As queries write it. A number that is no status is left for the query to refuse.
+/// The status as queries spell it. An unknown number is left for the query parser to refuse.
 fn status_name(number: i32) -> Result<String, ServiceError> {
     let status = WorkflowExecutionStatus::try_from(number);
     if matches!(status, Ok(WorkflowExecutionStatus::Unspecified | WorkflowExecutionStatus::Running)) {

@@ -1,17 +1,16 @@
-//! Calls that wait for something to happen: how many of a kind a namespace may have under way on this node.
+//! Limits the waiting calls of each kind that a namespace may have under way on this node.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use workflow::NamespaceId;
-
-use cluster::errors::ServiceError;
 
 #[cfg(test)]
 mod tests;
 
-/// Of one kind, in one namespace.
+/// Calls of one kind in one namespace.
 const UNDER_WAY_MAX: usize = 1200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,17 +21,17 @@ pub(super) enum LongCall {
     UpdateWorkflowExecution,
     ExecuteMultiOperation,
     QueryWorkflow,
-    /// Only one that waits for new events.
+    /// Only with `wait_new_event`.
     GetWorkflowExecutionHistory,
 }
 
-/// All that are under way. Cheap to clone.
+/// Counts of calls under way. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct LongCalls {
     under_way: Arc<Mutex<HashMap<(NamespaceId, LongCall), usize>>>,
 }
 
-/// Of one call. Dropping it makes room for another.
+/// Permit of one call, released on drop.
 pub(super) struct Place {
     calls: LongCalls,
     key: (NamespaceId, LongCall),
@@ -56,7 +55,7 @@ impl LongCalls {
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<(NamespaceId, LongCall), usize>> {
-        self.under_way.lock().expect("nobody panics while counting")
+        self.under_way.lock().expect("no panic while counting")
     }
 }
 

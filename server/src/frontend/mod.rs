@@ -1,4 +1,4 @@
-//! ① Public gRPC. Checks a request, finds its namespace, asks the service that owns the answer; decides nothing itself.
+//! ① Public gRPC. Checks a request, resolves its namespace, calls the service that owns the result; decides nothing.
 
 pub mod service;
 mod call;

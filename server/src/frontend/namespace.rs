@@ -1,4 +1,4 @@
-//! Namespaces: registering, describing, changing them. What a change does to a record is decided in `changes`.
+//! Registering, describing and changing namespaces. `changes` computes the changed record.
 
 use cluster::errors::ServiceError;
 use cluster::namespaces::{SYSTEM_NAMESPACE, retired_name};
@@ -20,7 +20,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-/// Namespaces of one page, unless the caller says otherwise.
+/// Default page size, in namespaces.
 const PAGE: usize = 100;
 const PAGE_MAX: usize = 1000;
 
@@ -38,7 +38,7 @@ pub(super) async fn register(
     Ok(public::RegisterNamespaceResponse {})
 }
 
-/// Read from the store: who changes a namespace wants to see the change.
+/// Reads from the store, so that a caller sees its own changes.
 pub(super) async fn describe(
     frontend: &Frontend,
     call: Call<public::DescribeNamespaceRequest>,
@@ -91,7 +91,7 @@ pub(super) async fn update(
     Ok(shown::updated(&namespace))
 }
 
-/// Takes its name away at once, and all that is in it after that.
+/// Frees the name at once; the contents are deleted in the background.
 pub(super) async fn delete(
     frontend: &Frontend,
     call: Call<operator::DeleteNamespaceRequest>,
@@ -115,14 +115,14 @@ pub(super) async fn delete(
         return Err(ServiceError::FailedPrecondition(message));
     }
     validate::span(&mut namespace_delete_delay).map_err(invalid)?;
-    // First what goes on after a crash, then what the caller sees: it does both itself if need be.
+    // The removal job first, which survives a crash and renames if need be; then the rename that the caller sees.
     let (namespace_id, delay) = (namespace.id.to_string(), namespace_delete_delay);
     let ask = request::RemoveNamespaceRequest { namespace_id, delay };
     patiently(&frontend.env, call.deadline, || async { frontend.peers.history()?.remove_namespace(ask.clone()).await })
         .await?;
     let deleted = match frontend.namespaces.retire(namespace.id).await {
         Ok(retired) => retired.name.clone(),
-        // So little was in it that it is gone already.
+        // The namespace had so little in it that it is already removed.
         Err(ServiceError::NamespaceNotFound { .. }) => retired_name(&namespace.name, namespace.id),
         Err(error) => return Err(error),
     };

@@ -1,6 +1,6 @@
-//! Nexus endpoints, as operators define them. That anything is sent through one is not built.
+//! Nexus endpoints, as operators define them. Sending requests through them is not built.
 //!
-//! Stored with the id of the namespace that an endpoint leads to, and shown with its name.
+//! An endpoint is stored with its target namespace's id, and returned with its name.
 
 use cluster::errors::ServiceError;
 use persistence::error::StoreError;
@@ -17,9 +17,9 @@ use super::call::Call;
 use super::validate::{invalid, nexus as check};
 use super::{Frontend, pages};
 
-/// Attempts at a change that other nodes keep overtaking. Those of this node wait for each other.
+/// Attempts at a change under conflicts with other nodes. Changes on this node are serialized.
 const CHANGE_TRIES: usize = 10;
-/// Endpoints read at once.
+/// Endpoints per read.
 const PAGE: usize = 100;
 
 pub(super) async fn create(
@@ -33,7 +33,7 @@ pub(super) async fn create(
     for _ in 0..CHANGE_TRIES {
         let Table { version, endpoints } = Table::read(frontend).await?;
         if let Some(own) = endpoints.iter().find(|endpoint| endpoint.id == id) {
-            // A write whose outcome was not known.
+            // An earlier attempt, whose outcome was unknown, succeeded.
             return Ok(operator::CreateNexusEndpointResponse { endpoint: Some(shown(frontend, own).await?) });
         }
         if endpoints.iter().any(|endpoint| name_of(endpoint) == spec.name) {
@@ -78,7 +78,7 @@ pub(super) async fn update(
     Err(contended())
 }
 
-/// Whichever version it has: so does the reference, though it asks for one.
+/// Deletes any version, as the reference does, although the request must name one.
 pub(super) async fn delete(
     frontend: &Frontend,
     call: Call<operator::DeleteNexusEndpointRequest>,
@@ -108,7 +108,7 @@ pub(super) async fn get(
     Ok(operator::GetNexusEndpointResponse { endpoint: Some(shown(frontend, &stored).await?) })
 }
 
-/// With a name, the one endpoint of that name, if there is one.
+/// With a name, only the endpoint of that name, if there is one.
 pub(super) async fn list(
     frontend: &Frontend,
     call: Call<operator::ListNexusEndpointsRequest>,
@@ -140,7 +140,7 @@ pub(super) async fn list(
     Ok(operator::ListNexusEndpointsResponse { next_page_token, endpoints })
 }
 
-/// The name of an endpoint that leads to a namespace, if there is one.
+/// The name of an endpoint whose target is this namespace, if there is one.
 pub(super) async fn leading_to(frontend: &Frontend, namespace_id: NamespaceId) -> Result<Option<String>, ServiceError> {
     let namespace_id = namespace_id.to_string();
     let Table { endpoints, .. } = Table::read(frontend).await?;
@@ -151,7 +151,7 @@ pub(super) async fn leading_to(frontend: &Frontend, namespace_id: NamespaceId) -
     Ok(endpoints.iter().find(leads).map(|endpoint| name_of(endpoint).to_owned()))
 }
 
-/// All endpoints, and the version at which a change of them is still allowed.
+/// All endpoints, and the table version that a change must still find.
 struct Table {
     version: i64,
     endpoints: Vec<StoredEndpoint>,
@@ -169,7 +169,7 @@ impl Table {
     }
 }
 
-/// The spec as it is stored.
+/// The checked spec, as it is stored.
 async fn checked(frontend: &Frontend, spec: Option<EndpointSpec>) -> Result<EndpointSpec, ServiceError> {
     let target = match variant_of(spec.as_ref()) {
         Some(Variant::Worker(worker)) if !worker.namespace.is_empty() => {
@@ -182,7 +182,7 @@ async fn checked(frontend: &Frontend, spec: Option<EndpointSpec>) -> Result<Endp
             let message = format!("could not verify namespace referenced by target exists: {error}");
             Err(ServiceError::FailedPrecondition(message))
         }
-        // The store's trouble is not the client's: its text stays inside.
+        // A store error is not the client's fault: its text stays in the server.
         Some(Err(error)) => Err(error.clone()),
         Some(Ok(_)) | None => Ok(()),
     })?;
@@ -196,7 +196,7 @@ async fn shown(frontend: &Frontend, stored: &StoredEndpoint) -> Result<Endpoint,
         Some(Variant::Worker(worker)) => match Uuid::try_parse(&worker.namespace) {
             Ok(id) => match frontend.namespaces.by_id(NamespaceId(id)).await {
                 Ok(namespace) => namespace.name.clone(),
-                // It was deleted; its id is all that is left.
+                // The namespace was deleted; only its id is left.
                 Err(ServiceError::NamespaceNotFound { .. }) => worker.namespace.clone(),
                 Err(error) => return Err(error),
             },
@@ -214,7 +214,7 @@ async fn shown(frontend: &Frontend, stored: &StoredEndpoint) -> Result<Endpoint,
     })
 }
 
-/// The spec with its target's namespace under another name.
+/// The spec with its target's namespace replaced.
 fn led_to(mut spec: EndpointSpec, namespace: String) -> EndpointSpec {
     if let Some(EndpointTarget { variant: Some(Variant::Worker(worker)) }) = &mut spec.target {
         *worker = Worker { namespace, ..worker.clone() };
@@ -230,7 +230,7 @@ fn name_of(endpoint: &StoredEndpoint) -> &str {
     endpoint.record.spec.as_ref().map_or("", |spec| &spec.name)
 }
 
-/// Nothing if it must be looked at again: another change came first, or nobody knows what became of this one.
+/// `None` if the table must be read again: another change came first, or this write's outcome is unknown.
 fn unless_overtaken<T>(written: Result<T, StoreError>) -> Result<Option<T>, ServiceError> {
     match written {
         Ok(written) => Ok(Some(written)),

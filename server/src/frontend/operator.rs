@@ -1,4 +1,4 @@
-//! The operator's service: one line from each RPC to the function that answers it. What is not built answers so by name.
+//! The operator service: one line from each RPC to its handler. RPCs that are not built answer `Unimplemented` by name.
 
 use proto::temporal::api::operatorservice::v1::operator_service_server::OperatorService;
 use proto::temporal::api::operatorservice::v1::*;

@@ -1,9 +1,9 @@
-//! Answers that hold lists: how much of one is sent at once.
+//! Page size of list responses.
 
-/// A page stays well under the 4 MiB that clients of gRPC take, however large its items are.
+/// Well under the 4 MiB that gRPC clients accept, however large the items are.
 pub(super) const PAGE_BYTES: usize = 2 << 20;
 
-/// How many items of these sizes make a page; the first always does.
+/// Number of items of these sizes that fit a page; at least one.
 pub(super) fn n_fitting(sizes: impl IntoIterator<Item = usize>) -> usize {
     let mut bytes = 0;
     let fits = |size: &usize| {

@@ -1,4 +1,4 @@
-//! Workers asking for tasks: long polls, which end with a task, with the caller's patience, or when the worker leaves.
+//! Task polls of workers: long polls, which end with a task, at the caller's deadline, or at the worker's shutdown.
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
@@ -20,9 +20,9 @@ use super::polls::Poller;
 use super::unbuilt_polls::{PolledBy, Unbuilt};
 use super::validate::worker;
 
-/// Below it a poll could hardly be answered in time.
+/// Shortest poll timeout: a shorter poll could hardly be answered in time.
 const TIMEOUT_MIN: Duration = Duration::from_secs(2);
-/// When the node stops, a released poll answers empty, or with the task that it was just given, by then.
+/// At node shutdown a released poll returns within this time: empty, or with the task that it was just given.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) async fn workflow_task_queue(
@@ -96,7 +96,7 @@ pub(super) async fn nexus_task_queue(
     Err(frontend.unbuilt_polls.refuse(Unbuilt::NexusTasks, by))
 }
 
-/// What a worker says of a deployment that is in order is still refused if it wants to be versioned by it.
+/// Refuses a poll whose valid deployment options ask for versioning, which is not built.
 fn unversioned(
     frontend: &Frontend,
     options: Option<&WorkerDeploymentOptions>,
@@ -110,7 +110,7 @@ fn unversioned(
     }
 }
 
-/// A worker says that it leaves: its polls are answered, and what its cached runs need goes to other workers.
+/// A worker's shutdown notice: releases its polls, and sends the tasks of its cached runs to other workers.
 pub(super) async fn shutdown_worker(
     frontend: &Frontend,
     call: Call<public::ShutdownWorkerRequest>,
@@ -122,14 +122,14 @@ pub(super) async fn shutdown_worker(
         worker_instance_key: call.request.worker_instance_key,
     };
     frontend.polls.leave(&leaving, frontend.env.now());
-    // After its polls: none that it sent before makes the queue again.
+    // After its polls, so that no earlier poll recreates the queue.
     if !leaving.task_queue.is_empty() {
         frontend.peers.matching()?.release_sticky_queue(namespace.id, leaving.task_queue);
     }
     Ok(public::ShutdownWorkerResponse::default())
 }
 
-/// Waits for the answer of matching. A released poll is cancelled there and not here: a task may be on its way, and
+/// Waits for matching's response. A released poll is cancelled in matching and not here: a task may be on its way, and
 /// dropping the call would lose it until it times out.
 async fn wait<T: Default>(
     frontend: &Frontend,
@@ -144,10 +144,10 @@ async fn wait<T: Default>(
         answer = &mut poll => answer,
         () = ticket.released() => {
             if let Err(error) = frontend.peers.matching()?.cancel_outstanding_poll(cancel).await {
-                warn!(%error, "cannot cancel a poll");
+                warn!(%error, "poll cancellation failed; waiting for the poll to end");
             }
-            // It ends at once unless it has a task, whose start may take as long as the store does to be recorded: the
-            // worker waits for it, and without this answer the task would be nobody's until it times out.
+            // The poll ends at once unless it has a task, whose start is recorded at the store's latency: the worker
+            // waits for it, and without this response the task would be lost until it times out.
             tokio::select! {
                 biased;
                 answer = poll => answer,
@@ -157,7 +157,7 @@ async fn wait<T: Default>(
     }
 }
 
-/// Waits until the node has been stopping for this long.
+/// Waits until `grace` after the node's shutdown began.
 async fn closed_for(frontend: &Frontend, grace: Duration) {
     frontend.polls.closed().await;
     tokio::time::sleep(grace).await;
@@ -172,7 +172,7 @@ fn cancellation(poller: &Poller, kind: TaskQueueType, poller_id: &str) -> reques
     }
 }
 
-/// What matching is told of the caller's patience. A caller without a deadline gets a poll of the usual length.
+/// The poll's timeout in matching: the time to the caller's deadline. Without a deadline the poll has the usual length.
 fn timeout(deadline: Deadline) -> Result<Option<prost_types::Duration>, ServiceError> {
     let Some(left) = deadline.remaining() else { return Ok(None) };
     if left < TIMEOUT_MIN {

@@ -1,4 +1,4 @@
-//! Polls that wait: so that a worker that shuts down, or this node, can have them answered at once.
+//! Waiting polls, so that a shutdown of their worker or of this node releases them at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,11 +8,11 @@ use workflow::{NamespaceId, Timestamp};
 
 use super::left_workers::LeftWorkers;
 
-/// All polls that wait on this node. There are as many as matching lets wait.
+/// All polls that wait on this node. Matching limits their number.
 #[derive(Clone)]
 pub(crate) struct OutstandingPolls {
     board: Arc<Mutex<Board>>,
-    /// The node shuts down: nobody waits any more.
+    /// Set at node shutdown: no poll waits any more.
     is_closed: watch::Sender<bool>,
 }
 
@@ -23,16 +23,16 @@ struct Board {
     left: LeftWorkers,
 }
 
-/// Who polls for what.
+/// Worker and queue of a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Poller {
     pub(crate) namespace_id: NamespaceId,
     pub(crate) task_queue: String,
-    /// Of the worker process; empty if its SDK does not say.
+    /// Key of the worker process; empty if its SDK sends none.
     pub(crate) worker_instance_key: String,
 }
 
-/// One waiting poll. Dropping it ends the wait.
+/// Registration of a waiting poll, removed on drop.
 pub(crate) struct Ticket {
     number: u64,
     released: Arc<Notify>,
@@ -40,7 +40,7 @@ pub(crate) struct Ticket {
 }
 
 impl OutstandingPolls {
-    /// `None` if the poll is not to wait: its worker has left, or nobody may wait any more.
+    /// `None` if the poll must not wait: its worker has left, or the node is shutting down.
     pub(crate) fn begin(&self, poller: Poller, now: Timestamp) -> Option<Ticket> {
         let released = Arc::new(Notify::new());
         let mut board = self.board();
@@ -55,35 +55,35 @@ impl OutstandingPolls {
         Some(Ticket { number, released, polls: self.clone() })
     }
 
-    /// Releases the polls of a worker that shuts down, and those that it sent before it knew.
+    /// Releases the polls of a worker that shuts down, including those still in flight.
     pub(crate) fn leave(&self, leaving: &Poller, now: Timestamp) {
         let mut board = self.board();
         board.left.insert(leaving.namespace_id, &leaving.worker_instance_key, now);
         board.release(|poller| leaving.is_same_worker(poller));
     }
 
-    /// Whether a worker said a moment ago that it leaves.
+    /// Whether a worker has recently announced its shutdown.
     pub(crate) fn has_left(&self, namespace_id: NamespaceId, worker_instance_key: &str, now: Timestamp) -> bool {
         self.board().left.contains(namespace_id, worker_instance_key, now)
     }
 
-    /// Releases all, and lets nobody in any more.
+    /// Releases all polls and admits no more.
     pub(crate) fn close(&self) {
-        // Under the lock, so that no poll begins unseen between the two.
+        // Under the lock, so that no poll registers between the two.
         let board = self.board();
         self.is_closed.send_replace(true);
         board.release(|_| true);
     }
 
-    /// Waits until nobody may wait any more.
+    /// Waits for `close`.
     pub(crate) async fn closed(&self) {
         let mut is_closed = self.is_closed.subscribe();
-        // The sender is ours, so this ends with the close and not with an error.
+        // `self` holds the sender, so this ends with the close and not with an error.
         let _ = is_closed.wait_for(|is_closed| *is_closed).await;
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().expect("nobody panics while holding the board")
+        self.board.lock().expect("no panic while holding the board")
     }
 }
 
@@ -96,7 +96,7 @@ impl Board {
 }
 
 impl Poller {
-    /// By its key; or by its sticky queue, which belongs to one worker.
+    /// By instance key, or by sticky queue, which belongs to one worker.
     fn is_same_worker(&self, other: &Self) -> bool {
         let is_same = |mine: &str, others: &str| !mine.is_empty() && mine == others;
         let has_its_key = is_same(&self.worker_instance_key, &other.worker_instance_key);
@@ -112,7 +112,7 @@ impl Default for OutstandingPolls {
 }
 
 impl Ticket {
-    /// Waits until the poll is to be answered without a task.
+    /// Waits until the poll is released.
     pub(crate) async fn released(&self) {
         self.released.notified().await;
     }

@@ -1,4 +1,4 @@
-//! Asking a run about itself, and workers answering for it.
+//! Queries of a run, and workers' responses to them.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::call::{Call, Deadline, patiently};
 use super::long_calls::LongCall;
 use super::validate::{self, invalid, sizes, token};
 
-/// How long a query may take, however patient its caller is.
+/// Longest query timeout, whatever the caller's deadline.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
-/// Our own error leaves so long before the caller gives up by itself.
+/// Margin before the caller's deadline, so that it gets our error and not a timeout.
 const TAIL_ROOM: Duration = Duration::from_millis(100);
 
 pub(super) async fn query(

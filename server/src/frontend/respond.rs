@@ -1,4 +1,4 @@
-//! Workers answering for the tasks they were given, by task token.
+//! Workers' task responses, by task token.
 
 use cluster::errors::ServiceError;
 use cluster::namespaces::Namespace;
@@ -31,8 +31,8 @@ pub(super) async fn workflow_task_completed(
     Ok(answer)
 }
 
-/// A worker that leaves completes what it has, but starts nothing: an activity that came with this answer would wait for
-/// its timeout. It goes to a worker that stays. The workers that left are looked up only if an activity is wanted.
+/// A worker that shuts down completes its tasks but starts none: an eager activity in this response would wait for its
+/// timeout, so it goes to another worker. Workers that left are looked up only if an eager activity is requested.
 fn decline_eager_activities_of_leaving(
     frontend: &Frontend,
     namespace: &Namespace,
@@ -119,7 +119,7 @@ pub(super) async fn activity_failed(
     let namespace = frontend.enter_by_token(&checked.namespace, &checked.task_token).await?;
     worker::activity_failure(checked.failure.as_ref())?;
     worker::answered_by(&checked.identity)?;
-    // What was too large to keep is told to the worker, which has the rest in its log.
+    // Reports oversized parts to the worker, whose log has the originals.
     let mut failures = Vec::new();
     if sizes::is_too_large(checked.last_heartbeat_details.as_ref()) {
         failures.push(sizes::server_failure(HEARTBEAT_TOO_LARGE));
@@ -158,14 +158,14 @@ pub(super) async fn activity_canceled(
     .await
 }
 
-/// What is left of an answer that could not be taken.
+/// The needed parts of a refused response.
 struct Answer {
     token: Bytes,
     identity: String,
     deadline: Deadline,
 }
 
-/// An answer that is too large would be too large again: the activity fails for good, and history says why.
+/// Fails the activity without retry, because the response would be too large again; history records the reason.
 async fn fail_activity(
     frontend: &Frontend,
     namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! The same answers by workflow and activity id, for who has no token: each becomes a token that names the activity.
+//! The same responses by workflow and activity id, for callers without a token: each gets a token of the activity.
 
 use cluster::errors::ServiceError;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -8,7 +8,7 @@ use super::call::Call;
 use super::respond;
 use super::validate::token::{ActivityById, by_id};
 
-/// The requests have the same fields and no type in common.
+/// A macro: the requests share fields but no type.
 macro_rules! token_of {
     ($frontend:expr, $request:expr) => {
         by_id(ActivityById {

@@ -1,4 +1,4 @@
-//! What runs can be searched by, as operators define it and clients ask for it.
+//! Search attributes: defined by operators, listed for clients.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::Frontend;
 use super::call::{Call, patiently};
 use super::validate::invalid;
 
-/// All that the server itself defines, and the places of what namespaces do. Which these are named, `list` tells.
+/// Server-defined attributes, and the places of custom ones; `list` returns the names of those.
 pub(super) async fn get(
     _frontend: &Frontend,
     _call: Call<public::GetSearchAttributesRequest>,
@@ -77,7 +77,7 @@ fn namespace_name(name: &str) -> Result<&str, ServiceError> {
     if name.is_empty() { Err(invalid("Namespace is not set on request.")) } else { Ok(name) }
 }
 
-/// What a request asks to be defined.
+/// The attributes that a request defines.
 fn added(attributes: HashMap<String, i32>) -> Result<BTreeMap<String, ValueType>, ServiceError> {
     if attributes.is_empty() {
         return Err(not_set());
@@ -92,7 +92,7 @@ fn added(attributes: HashMap<String, i32>) -> Result<BTreeMap<String, ValueType>
         let value_type = ValueType::from_proto(kind).ok_or_else(|| {
             invalid("Unable to create search attributes: cannot have more than 0 search attribute of type Unspecified.")
         })?;
-        // The reference takes an empty name, and forgets it.
+        // The reference accepts an empty name and ignores it.
         if !name.is_empty() {
             typed.insert(name, value_type);
         }

@@ -1,5 +1,4 @@
-//! The public service: one line from each RPC to the function that answers it. What is not here answers that it is not
-//! built yet (`guard`).
+//! The public service: one line from each RPC to its handler. Other RPCs answer that they are not built yet (`guard`).
 
 use std::sync::Arc;
 
@@ -36,14 +35,14 @@ pub struct Frontend {
     pub(super) unbuilt_polls: UnbuiltPolls,
 }
 
-/// What operators define for all namespaces, straight from the store.
+/// Cluster-wide definitions by operators, read directly from the store.
 #[derive(Clone)]
 pub struct Defined {
     pub nexus_endpoints: NexusEndpointStore,
-    /// Held while Nexus endpoints are changed: each change reads all of them, and replaces their version.
+    /// Serializes changes of Nexus endpoints: each change reads all of them, and replaces the table version.
     pub changing_endpoints: Arc<tokio::sync::Mutex<()>>,
     pub clusters: ClusterStore,
-    /// Where this cluster is reached, over gRPC and over HTTP; the latter is empty if it is not.
+    /// Addresses of this cluster, gRPC and HTTP; the latter is empty if HTTP is not served.
     pub own_address: String,
     pub own_http_address: String,
 }
@@ -63,12 +62,12 @@ impl Frontend {
         Self { env, peers, namespaces, cluster, defined, polls, long_calls, unbuilt_polls }
     }
 
-    /// Answers all calls that wait for something to happen, and every later one at once: the node shuts down.
+    /// At node shutdown: releases all waiting calls, and every later one at once.
     pub fn release_waiting_calls(&self) {
         self.polls.close();
     }
 
-    /// Waits with the caller, unless the node ends first: then another one is to be asked.
+    /// Waits for the answer; at node shutdown returns `Unavailable`, so that the caller retries on another node.
     pub(super) async fn unless_closing<T>(
         &self,
         answer: impl Future<Output = Result<T, ServiceError>>,

@@ -1,4 +1,4 @@
-//! What clients tell a run from outside: signals, cancellation, termination, reset, deletion.
+//! Requests to a run from outside: signals, cancellation, termination, reset, deletion.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;

@@ -1,4 +1,4 @@
-//! Starting workflows, and changing what they were started with.
+//! Starting workflows, and changing their options.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;

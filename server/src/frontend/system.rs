@@ -1,4 +1,4 @@
-//! What clients ask about the server as a whole.
+//! RPCs about the server as a whole.
 
 use cluster::errors::ServiceError;
 use cluster::version;
@@ -21,7 +21,7 @@ const SUPPORTED_CLIENTS: [(&str, &str); 8] = [
     ("Nexus-go-sdk", "<2.0.0"),
 ];
 
-/// Only what is really there: SDKs change what they send by it.
+/// Only built capabilities: SDKs change what they send by them.
 pub(super) async fn system_info(
     _frontend: &Frontend,
     _call: Call<public::GetSystemInfoRequest>,
@@ -36,7 +36,7 @@ pub(super) async fn system_info(
         sdk_metadata: true,
         count_group_by_execution_status: true,
         supports_schedules: true,
-        // Workers tell their build ids; that these rule anything is not built.
+        // Workers send their build ids; versioning by them is not built.
         build_id_based_versioning: true,
         ..Capabilities::default()
     };
@@ -65,14 +65,14 @@ pub(super) async fn cluster_info(
         cluster_name: cluster.name.clone(),
         history_shard_count: cluster.n_shards,
         persistence_store: cluster.store.into(),
-        // Lists are kept where the rest is.
+        // Visibility is in the same store.
         visibility_store: cluster.store.into(),
         initial_failover_version: cluster.initial_failover_version,
         failover_version_increment: cluster.failover_version_increment,
     })
 }
 
-/// Workers send these whether or not anybody listens. Nobody does yet, and a namespace says so among its capabilities.
+/// Workers always send these. They are not used yet, and a namespace's capabilities say so.
 pub(super) async fn worker_heartbeat(
     frontend: &Frontend,
     call: Call<public::RecordWorkerHeartbeatRequest>,

@@ -1,6 +1,6 @@
-//! Workers that poll for what is not built. They are refused with `InvalidArgument` and not with `Unimplemented`: the Go SDK takes only
-//! the former for an error that does not pass, stops the worker and says why; with the latter it polls on for as long as it
-//! runs. SDKs on the Rust core end the worker on either, the Java SDK logs either.
+//! Refuses polls for features that are not built, with `InvalidArgument` and not with `Unimplemented`: the Go SDK
+//! treats only the former as permanent, stops the worker and reports the reason; on the latter it polls on for as long
+//! as it runs. SDKs on the Rust core end the worker on either, the Java SDK logs either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ impl Unbuilt {
     }
 }
 
-/// Who polls in vain, as far as the log says it.
+/// The refused poller, for the log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PolledBy<'a> {
     pub(super) namespace: &'a str,
@@ -42,7 +42,7 @@ impl<'a> PolledBy<'a> {
     }
 }
 
-/// Which of them the log has named. Cheap to clone.
+/// Which features have been logged. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct UnbuiltPolls {
     versioned_workers: Arc<AtomicBool>,
@@ -50,12 +50,12 @@ pub(super) struct UnbuiltPolls {
 }
 
 impl UnbuiltPolls {
-    /// What the poll gets. The first one of its kind since the start is in the log: a worker polls several times a second.
+    /// The poll's error. Only the first per feature since the start is logged: a worker polls several times a second.
     pub(super) fn refuse(&self, what: Unbuilt, by: PolledBy<'_>) -> ServiceError {
         let refusal = what.refusal();
         if self.is_first(what) {
             let PolledBy { namespace, task_queue, identity } = by;
-            warn!(namespace, task_queue, identity, reason = %refusal, "polls of a worker are refused; logged once");
+            warn!(namespace, task_queue, identity, reason = %refusal, "refusing polls of a worker; logged once");
         }
         refusal
     }

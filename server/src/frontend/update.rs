@@ -1,4 +1,4 @@
-//! Updates: sent to a run, or to one that is started with it, and waited for.
+//! Updates: sent to a run, or to one that is started with it, and awaited.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;
@@ -24,7 +24,7 @@ pub(super) async fn update(
     frontend.unless_closing(updated).await
 }
 
-/// Several operations at once; so far that is an update and the start of its workflow.
+/// Several operations in one call; so far an update and the start of its workflow.
 pub(super) async fn with_start(
     frontend: &Frontend,
     call: Call<public::ExecuteMultiOperationRequest>,

@@ -1,13 +1,12 @@
-//! Checks of public requests. Pure: from a request to the same request with its defaults filled in, or to the error that
-//! the client gets. Codes, messages and the order of the checks are public behaviour, taken from the reference.
+//! Checks of public requests. Pure: returns the request with its defaults filled in, or the error for the client.
+//! Codes, messages and the order of the checks are public behaviour, taken from the reference.
 
+use cluster::errors::ServiceError;
 use prost_types::Duration;
 use proto::temporal::api::common::v1::{Priority, WorkflowExecution};
 use proto::temporal::api::enums::v1::ResetReapplyType;
 use proto::temporal::api::workflowservice::v1 as public;
 use uuid::Uuid;
-
-use cluster::errors::ServiceError;
 
 pub(crate) mod task_queue;
 pub(crate) mod retry_policy;
@@ -43,7 +42,7 @@ pub(crate) fn invalid(message: impl Into<String>) -> ServiceError {
     ServiceError::InvalidArgument(message.into())
 }
 
-/// A namespace's name as it stands in a request; whether there is one is for the registry to say.
+/// Checks a namespace's name in a request; the registry checks that it exists.
 pub(crate) fn namespace_name(name: &str) -> Result<(), ServiceError> {
     if name.len() > ID_BYTES_MAX {
         return Err(invalid("Namespace length exceeds limit."));
@@ -70,7 +69,7 @@ fn run_id(run_id: &str) -> Result<(), ServiceError> {
     Err(invalid("Invalid RunId."))
 }
 
-/// As `run_id`, in the words of calls that are younger.
+/// Like `run_id`, in the words of newer calls.
 pub(super) fn proper_run_id(id: &str) -> Result<(), ServiceError> {
     run_id(id).map_err(|_| invalid("RunId is not valid UUID."))
 }
@@ -82,7 +81,7 @@ fn identity(identity: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Fills in what a client without retries of its own leaves out, so that our retries are told apart from a second call.
+/// Generates a missing id (of a client without retries), so that our retries differ from a second call.
 fn request_id(request_id: &mut String, generate: impl FnOnce() -> String) -> Result<(), ServiceError> {
     if request_id.is_empty() {
         *request_id = generate();
@@ -93,7 +92,7 @@ fn request_id(request_id: &mut String, generate: impl FnOnce() -> String) -> Res
     Ok(())
 }
 
-/// Refuses a span below zero, and cuts one beyond all reason to a hundred years. Unset is fine.
+/// Refuses a negative duration, and caps a very long one at a hundred years. Unset is valid.
 pub(crate) fn span(span: &mut Option<Duration>) -> Result<(), &'static str> {
     let Some(span) = span else { return Ok(()) };
     if (span.seconds > 0 && span.nanos < 0) || (span.seconds < 0 && span.nanos > 0) {
@@ -143,7 +142,7 @@ pub(crate) fn terminate(
     execution(request.workflow_execution.as_ref())?;
     links::check(&request.links)?;
     run_id(&request.first_execution_run_id)?;
-    // So that history tells a user's termination from one of ours.
+    // So that history distinguishes a user's termination from one of ours.
     if request.reason.is_empty() {
         request.reason = "terminated by user via frontend".into();
     }

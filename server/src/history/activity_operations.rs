@@ -1,4 +1,4 @@
-//! What operators do to pending activities: requests in, `Input` to the run, answers out.
+//! Operator requests on pending activities, converted to `Input` for the run.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;
@@ -89,7 +89,7 @@ impl Service {
         let change = match options_change(request) {
             Ok(change) => change,
             Err(invalid) => {
-                // That the run is not there weighs more.
+                // A missing run takes precedence over an invalid change.
                 let (shard, key) = self.find(&run).await?;
                 shard.read(&key).await?;
                 return Err(invalid);

@@ -1,5 +1,5 @@
-//! Executions in memory, one lock each. A run has at most one slot, however many ask for it, and a slot with a commit
-//! in flight is never forgotten: the commit holds it.
+//! Executions in memory, one lock each. A run has at most one slot, and a slot with a commit in flight is never
+//! dropped: the commit holds it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,23 +16,23 @@ use super::events::RecentEvents;
 use super::query_buffer::QueryBuffer;
 use super::updates::Updates;
 
-/// A run as the shard's owner knows it.
+/// In-memory state of one run.
 #[derive(Default)]
 pub(crate) struct Slot {
-    /// The one async lock of the server: held for a decision and for loading, never for a commit.
+    /// Held for loading and for a decision, not for the commit of the decision.
     pub(crate) execution: tokio::sync::Mutex<Execution>,
     pub(crate) queries: QueryBuffer,
-    /// What it takes, in bytes; zero until that is known.
+    /// Bytes in memory; zero until known.
     weight: AtomicU32,
     kept: Kept,
 }
 
-/// How the cache knows a slot.
+/// The slot's last cache insert.
 #[derive(Default)]
 struct Kept {
-    /// The weight that it has there; zero if it is not there.
+    /// Weight at that insert; zero if none, or after `Slots::forget`.
     weight: AtomicU32,
-    /// What the cache had taken in when it was last told of the slot.
+    /// `HotExecutions::taken_in` at that insert.
     at: AtomicU64,
 }
 
@@ -40,18 +40,18 @@ struct Kept {
 pub(crate) struct Execution {
     /// `None` until it is loaded.
     pub(crate) state: Option<Arc<ExecutionState>>,
-    /// The submission that brought it to this state; whoever tells of the state first waits for its commit.
+    /// Submission that produced this state; a reply that depends on the state waits for its commit.
     pub(crate) submitted: u64,
     pub(crate) recent: RecentEvents,
     pub(crate) updates: Updates,
-    /// By the submission; the store may still have it.
+    /// Deleted by `submitted`; the store may still have it.
     pub(crate) is_deleted: bool,
-    /// Held, so that requests which name only the workflow find the run for as long as it is in memory.
+    /// Held so that a workflow id without a run id resolves from memory for as long as the run is in memory.
     pub(crate) current: Option<Arc<CurrentSlot>>,
 }
 
 impl Execution {
-    /// From here on nobody finds the run any more.
+    /// Later lookups do not find the run.
     pub(crate) fn delete(&mut self, submitted: u64) {
         *self = Self { submitted, is_deleted: true, ..Self::default() };
     }
@@ -60,7 +60,7 @@ impl Execution {
 /// The newest run of a workflow id.
 #[derive(Default)]
 pub(crate) struct CurrentSlot {
-    /// Starts of one workflow id come one after the other.
+    /// Serializes starts, resets and deletions of one workflow id.
     pub(crate) starting: tokio::sync::Mutex<()>,
     known: Mutex<Known>,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Known {
 
 impl CurrentSlot {
     pub(crate) fn known(&self) -> Known {
-        self.known.lock().expect("nobody panics while holding it").clone()
+        self.known.lock().expect("no holder of this lock can panic").clone()
     }
 
     pub(crate) fn newest(&self) -> Option<RunId> {
@@ -85,19 +85,19 @@ impl CurrentSlot {
         }
     }
 
-    /// What a decision made of it. Always newer than what the store tells.
+    /// Sets the run that a decision produced; always newer than the stored one.
     pub(crate) fn set(&self, run: CurrentRun) {
-        *self.known.lock().expect("nobody panics while holding it") = Known::Run(run);
+        *self.known.lock().expect("no holder of this lock can panic") = Known::Run(run);
     }
 
-    /// The newest run is deleted, and the ones before it do not take its place.
+    /// The newest run is deleted; earlier runs do not replace it.
     pub(crate) fn forget(&self) {
-        *self.known.lock().expect("nobody panics while holding it") = Known::Absent;
+        *self.known.lock().expect("no holder of this lock can panic") = Known::Absent;
     }
 
-    /// What the store told, unless a decision was quicker.
+    /// Fills in the stored run, unless a decision set it first.
     pub(crate) fn fill(&self, run: Option<CurrentRun>) -> Known {
-        let mut known = self.known.lock().expect("nobody panics while holding it");
+        let mut known = self.known.lock().expect("no holder of this lock can panic");
         if matches!(*known, Known::Unread) {
             *known = run.map_or(Known::Absent, Known::Run);
         }
@@ -105,10 +105,10 @@ impl CurrentSlot {
     }
 }
 
-/// A schedule as the shard's owner knows it.
+/// In-memory state of one schedule.
 #[derive(Default)]
 pub(crate) struct ScheduleSlot {
-    /// Held while what a schedule decided is done: others who act for it, or tell how its runs ended, wait.
+    /// Serializes the schedule's actions with each other and with reports of closed runs.
     pub(crate) acting: tokio::sync::Mutex<()>,
     /// Held for a decision and for loading.
     pub(crate) kept: tokio::sync::Mutex<KeptSchedule>,
@@ -117,7 +117,7 @@ pub(crate) struct ScheduleSlot {
 #[derive(Default)]
 pub(crate) struct KeptSchedule {
     pub(crate) known: KnownSchedule,
-    /// The submission that brought it to this state.
+    /// Submission that produced this state.
     pub(crate) submitted: u64,
 }
 
@@ -129,31 +129,31 @@ pub(crate) enum KnownSchedule {
     Schedule(Arc<Schedule>),
 }
 
-/// Executions that stay in memory, weighed in bytes, over all shards of the node.
+/// LRU cache of executions over all shards of the node, weighed in bytes.
 #[derive(Clone)]
 pub(crate) struct HotExecutions {
     cache: Cache<(u64, ExecutionKey), Arc<Slot>>,
-    /// A clock that goes by the bytes which the cache is told of.
+    /// Total bytes ever inserted; used as a logical clock for the throttle.
     taken_in: Arc<AtomicU64>,
     bytes_max: u64,
 }
 
-/// A slot is out of date by no more than this part of what the cache holds: its order is not exact, but to tell it of every
-/// use costs more than the use. While the part is larger than what all runs under way take together (2000 of them, of the usual size
-/// in the usual cache), each is told of once; beyond that, again and again.
+/// Throttles LRU promotion: a slot is re-inserted into moka only after 1/4 of the cache has turned over since its last
+/// insert. The order is inexact, but a promotion per use costs more than the use. While the active runs fit in that
+/// quarter (2000 of the usual size in the default cache), each is inserted once; beyond that, repeatedly.
 const UNTOLD_PART: u64 = 4;
 
 impl HotExecutions {
     pub(crate) fn new(bytes_max: u64) -> Self {
         let weigh = |_: &(u64, ExecutionKey), slot: &Arc<Slot>| slot.kept.weight.load(Ordering::Relaxed);
-        // The latest, not the most popular: a run that is new is busy, and one that was busy may wait for weeks.
+        // LRU, not moka's frequency-based default: a new run is busy, and a formerly busy run may wait for weeks.
         let policy = EvictionPolicy::lru();
         let cache = Cache::builder().max_capacity(bytes_max).weigher(weigh).eviction_policy(policy).build();
         Self { cache, taken_in: Arc::default(), bytes_max }
     }
 
-    /// The slot is in use. The cache need not hear of it if it was told a moment ago: until others have filled the whole of it,
-    /// it lets go of nothing that came before them.
+    /// Promotes the slot. Skips the insert if the last one is recent: the cache evicts a slot only after a whole
+    /// capacity of later inserts.
     fn keep(&self, key: impl FnOnce() -> (u64, ExecutionKey), slot: &Arc<Slot>) {
         let (weight, kept) = (slot.weight.load(Ordering::Relaxed), slot.kept.weight.load(Ordering::Relaxed));
         let since = self.taken_in.load(Ordering::Relaxed).saturating_sub(slot.kept.at.load(Ordering::Relaxed));
@@ -161,7 +161,7 @@ impl HotExecutions {
         if is_weighed && since < self.bytes_max / UNTOLD_PART {
             return;
         }
-        // With a quarter more than it takes, so that it may grow a little before it is weighed again.
+        // A quarter of headroom, so that small growth needs no new insert.
         let weight = weight.saturating_add(weight / 4);
         slot.kept.weight.store(weight, Ordering::Relaxed);
         let taken_in = self.taken_in.fetch_add(u64::from(weight), Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl HotExecutions {
 
 /// The slots of one shard under one lease.
 pub(crate) struct Slots {
-    /// Tells this lease's slots from those of an earlier one that moka still holds.
+    /// Separates this lease's slots from those of an earlier lease still in moka.
     generation: u64,
     hot: HotExecutions,
     runs: Live<ExecutionKey, Slot>,
@@ -185,7 +185,7 @@ impl Slots {
         Self { generation, hot, runs: Live::default(), currents: Live::default(), schedules: Live::default() }
     }
 
-    /// Whatever the cache holds is found here, too; to ask the cache first would only cost.
+    /// `runs` has every slot that the cache holds, so the cache is not read first.
     pub(crate) fn run(&self, key: &ExecutionKey) -> Arc<Slot> {
         self.runs.get_or_default(key)
     }
@@ -204,13 +204,13 @@ impl Slots {
         self.hot.keep(|| (self.generation, state.key.clone()), slot);
     }
 
-    /// Lets go of a slot; whoever still holds it goes on with it.
+    /// Evicts the slot from the cache; existing references stay valid.
     pub(crate) fn forget(&self, key: &ExecutionKey, slot: &Slot) {
         slot.kept.weight.store(0, Ordering::Relaxed);
         self.hot.cache.invalidate(&(self.generation, key.clone()));
     }
 
-    /// The run is used without a change: it stays in memory like one that changed. `state` is what was loaded.
+    /// Promotes a run that was used without a change. `state` is the loaded state.
     pub(crate) fn touch(&self, slot: &Arc<Slot>, state: &ExecutionState) {
         if slot.weight.load(Ordering::Relaxed) == 0 {
             self.keep(slot, state, 0);
@@ -220,9 +220,9 @@ impl Slots {
     }
 }
 
-/// About how many bytes a state takes in memory, near enough to keep the cache under its ceiling.
+/// Estimated bytes of a state in memory, close enough to keep the cache under its limit.
 fn weight(state: &ExecutionState) -> usize {
-    /// The state, how it was started, its slot, and its places in the maps and in the cache; as a heap profile tells.
+    /// State, start record, slot, and entries in the maps and the cache, measured with a heap profile.
     const STATE: usize = 4864;
     const ITEM: usize = 512;
     let again = state.started.again.as_ref().and_then(|again| again.input.as_ref());
@@ -231,27 +231,27 @@ fn weight(state: &ExecutionState) -> usize {
     STATE + ITEM * (n_items + n_ids) + state.mutable_state_size() + again.map_or(0, Message::encoded_len)
 }
 
-/// At most one value per key for as long as anybody holds it.
+/// Weak map: at most one value per key while references exist.
 struct Live<K, V> {
     entries: Mutex<Entries<K, V>>,
 }
 
 struct Entries<K, V> {
     all: HashMap<K, Weak<V>>,
-    /// What the keys of all entries, live and dead, take beside the map.
+    /// Heap bytes of the keys of all entries, live and dead.
     key_bytes: usize,
-    /// Dead entries are swept out when the map has grown to either; so a sweep costs each insertion a constant.
+    /// Dead entries are swept when the map reaches either limit; the sweep is amortized O(1) per insertion.
     sweep_at: usize,
     sweep_at_bytes: usize,
 }
 
 const SWEEP_MIN: usize = 1024;
-/// Keys are the clients' choice, also those of workflows that do not exist: counted alone, a thousand of them could take GiBs.
+/// Clients choose the keys, even of workflows that do not exist: bounded by count alone, 1024 keys could take GiBs.
 const SWEEP_MIN_BYTES: usize = 256 << 10;
 
 /// A key that clients choose.
 trait ChosenKey: Hash + Eq + Clone {
-    /// What it points to takes this.
+    /// Heap bytes behind the key.
     fn bytes(&self) -> usize;
 }
 
@@ -285,7 +285,7 @@ impl<K: ChosenKey, V> Entries<K, V> {
 
 impl<K: ChosenKey, V: Default> Live<K, V> {
     fn get_or_default(&self, key: &K) -> Arc<V> {
-        let mut entries = self.entries.lock().expect("nobody panics while holding it");
+        let mut entries = self.entries.lock().expect("no holder of this lock can panic");
         if let Some(value) = entries.all.get(key).and_then(Weak::upgrade) {
             return value;
         }

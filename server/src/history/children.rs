@@ -1,4 +1,4 @@
-//! What parents and children ask of each other's runs, and the namespaces that a workflow's commands name.
+//! Requests between parent and child runs, and resolution of the namespaces that a workflow's commands name.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;
@@ -14,7 +14,7 @@ use super::token;
 use super::transact::TransactError;
 
 impl Service {
-    /// The parent knows that its child runs: now the child may begin.
+    /// Schedules a child's first workflow task: the parent has recorded its start.
     pub async fn schedule_first_workflow_task(
         &self,
         request: request::ScheduleFirstWorkflowTaskRequest,
@@ -24,7 +24,7 @@ impl Service {
         Ok(request::ScheduleFirstWorkflowTaskResponse {})
     }
 
-    /// A child is over; its parent records how, or the run that the parent was reset to.
+    /// Records a child's close in its parent, or in the run that the parent was reset to.
     pub async fn record_child_execution_completed(
         &self,
         request: request::RecordChildExecutionCompletedRequest,
@@ -50,7 +50,7 @@ impl Service {
             }
             closed.header = unrecorded_header(&shard, &state, initiated_event_id).await?;
             match shard.transact(&key, Input::ChildClosed(Box::new(closed.clone()))).await {
-                // It closed since it was read: by a reset, perhaps.
+                // The parent closed after the read, perhaps by a reset.
                 Err(TransactError::Rejected(Rejection::ExecutionClosed)) if state.is_running() => {}
                 told => return Ok(told.map(|_| request::RecordChildExecutionCompletedResponse {})?),
             }
@@ -59,10 +59,10 @@ impl Service {
     }
 }
 
-/// How often a parent is followed to the run that it was reset to.
+/// Maximum number of resets followed from a parent.
 const RESETS_MAX: usize = 100;
 
-/// The header that a child was to start with, if its start is not recorded yet.
+/// The header of the initiated event, if the child's start is not recorded yet.
 async fn unrecorded_header(
     shard: &Shard,
     state: &ExecutionState,
@@ -78,8 +78,8 @@ async fn unrecorded_header(
 }
 
 impl Shard {
-    /// The namespaces that the commands of a workflow task name. One that does not exist fails the call, not the task:
-    /// it may be there the next time.
+    /// Resolves the namespaces that the commands of a workflow task name. A missing one fails the call, not the task:
+    /// it may exist on the next attempt.
     pub(super) async fn known_namespaces(
         &self,
         own: NamespaceId,

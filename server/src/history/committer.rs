@@ -1,8 +1,8 @@
-//! The group committer: one per shard, at most one conditional batch in flight. Whatever waits joins the next batch.
+//! The group committer: one per shard, at most one conditional batch in flight. Later submissions join the next batch.
 //! The only caller of the store's `commit`.
 //!
-//! A batch is never half a success: either all of it is durable, or the shard is given up and everything in memory with
-//! it, so nothing can be built on a change that never happened.
+//! A batch is atomic: either all of it is durable, or the shard is given up with everything in memory, so no change
+//! builds on one that was lost.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,24 +30,24 @@ use super::tally::{StatusChange, Tally};
 use super::updates::Tell;
 use super::waiters::Waiters;
 
-/// How often a write that certainly failed is tried again before the shard is given up.
+/// Attempts of a write that certainly failed, or of a lease renewal, before the shard is given up.
 const TRIES_MAX: u32 = 12;
-/// How often a batch that could go lets others run first, to take their submissions along.
+/// Yields per batch before it is sent, so that more submissions join it.
 const YIELDS_MAX: u32 = 4;
 const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
-/// A lease that was seen to hold so recently need not be looked at before a read is answered: whoever takes it from a
-/// holder that may not know waits longer than this before it commits anything.
+/// A lease confirmed within this time needs no check before a read: a node that takes over an unreleased lease waits
+/// longer than this before its first commit.
 pub(crate) const LEASE_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// What one caller wants to be durable: one run, or two that change together; or nothing, to see that the lease holds.
+/// The changes of one caller, with one run or two that change together; empty to confirm the lease.
 #[derive(Default)]
 pub(crate) struct Submission {
     pub(crate) runs: Vec<RunCommit>,
     pub(crate) current: Option<CurrentCommit>,
     pub(crate) deleted: Option<DeletedRun>,
-    /// Of a run that is ended because it is damaged, or of a queue.
+    /// Rows to delete, of a run that is ended because of them or of a queue.
     pub(crate) damaged: Vec<DamagedRow>,
     pub(crate) schedule: Option<ScheduleCommit>,
     pub(crate) job: Option<JobWrite>,
@@ -57,37 +57,37 @@ pub(crate) struct Submission {
 /// A namespace that is being removed, and has no runs in the shard any more.
 pub(crate) struct LeftNamespace {
     pub(crate) namespace_id: NamespaceId,
-    /// Rows of timers that runs of it left behind.
+    /// Timer rows that its deleted runs left behind.
     pub(crate) timers: Vec<TimerKey>,
 }
 
-/// A run of which no row is to stay.
+/// A run whose rows are all deleted.
 pub(crate) struct DeletedRun {
-    /// Held like that of a run that changes.
+    /// Held like the slot of a changed run.
     pub(crate) slot: Arc<Slot>,
     pub(crate) key: ExecutionKey,
     pub(crate) status: StatusChange,
 }
 
 pub(crate) struct RunCommit {
-    /// Held until the commit is durable, so that nobody loads the run from a store that does not have it yet.
+    /// Held until the commit is durable, so that the run is not loaded from a store that lacks the change.
     pub(crate) slot: Arc<Slot>,
     pub(crate) write: RunWrite,
     pub(crate) tasks: Vec<Task>,
     pub(crate) status: StatusChange,
-    /// The history node that this state names: under way since the submission, durable before the batch is sent.
+    /// Write of the history nodes that this state names: started with the submission, durable before the batch is sent.
     pub(crate) append: Option<JoinHandle<Result<(), StoreError>>>,
-    /// For those who wait for updates of this run.
+    /// Notifications to waiters for updates of this run.
     pub(crate) news: Vec<Tell>,
     pub(crate) bytes: usize,
 }
 
-/// A schedule that is other than it was.
+/// A changed or deleted schedule.
 pub(crate) struct ScheduleCommit {
     /// Held like a run's slot.
     pub(crate) slot: Arc<ScheduleSlot>,
     pub(crate) write: ScheduleWrite,
-    /// Names it to its tasks.
+    /// The key of its queue tasks.
     pub(crate) key: ExecutionKey,
     pub(crate) tasks: Vec<Task>,
     pub(crate) bytes: usize,
@@ -117,28 +117,28 @@ impl Submission {
 pub(crate) enum Closed {
     #[error("the shard moved to another owner")]
     LeaseLost,
-    /// Nothing of what was waiting is durable.
+    /// No pending submission is durable.
     #[error("the shard was given up: {0}")]
     GivenUp(String),
-    /// Even that could not be found out.
+    /// The batch in flight may be durable.
     #[error("the shard was given up with a commit of unknown outcome: {0}")]
     Unresolved(String),
     #[error("the shard is shutting down")]
     Shutdown,
 }
 
-/// The callers' side.
+/// Handle to the commit loop.
 pub(crate) struct Committer {
     sender: mpsc::Sender<Submission>,
-    /// Also orders the sends: a submission's number is its place in the line.
+    /// Last submission number. Also orders the sends: numbers follow the channel.
     submitted: Mutex<u64>,
     durability: Arc<Durability>,
-    /// Otherwise nobody can take the lease: the store is this process's alone.
+    /// False: this process is the store's only user, so the lease cannot be lost.
     is_store_shared: bool,
     env: Env,
 }
 
-/// A place in the line, taken before a decision so that the decision can be kept without waiting.
+/// A channel slot, reserved before a decision so that the decision is submitted without waiting.
 pub(crate) type Permit<'a> = mpsc::Permit<'a, Submission>;
 
 impl Committer {
@@ -146,33 +146,33 @@ impl Committer {
         self.sender.reserve().await.map_err(|_| self.closed())
     }
 
-    /// Never waits. The number names the submission to `durable`.
+    /// Never waits. Returns the submission's number, for `durable`.
     pub(crate) fn submit(&self, permit: Permit<'_>, submission: Submission) -> u64 {
-        let mut submitted = self.submitted.lock().expect("nobody panics while holding it");
+        let mut submitted = self.submitted.lock().expect("no holder of this lock can panic");
         *submitted += 1;
         permit.send(submission);
         *submitted
     }
 
-    /// Returns once the submission, and all before it, can no longer be lost.
+    /// Returns once the submission and all before it are durable.
     pub(crate) async fn durable(&self, submission: u64) -> Result<(), Closed> {
         self.durability.reached(submission).await
     }
 
-    /// As `durable`, for an answer that others act upon though no commit of its own vouches for it: an owner that was
-    /// deposed without noticing must not refuse what its successor would grant. Costs a place in the next commit.
+    /// As `durable`, for a reply without a commit of its own: an owner that lost its lease unnoticed must not refuse
+    /// what its successor would grant. On a shared store, costs an empty submission in the next commit.
     pub(crate) async fn confirmed(&self) -> Result<(), Closed> {
         if !self.is_store_shared {
-            let submitted = *self.submitted.lock().expect("nobody panics while holding it");
+            let submitted = *self.submitted.lock().expect("no holder of this lock can panic");
             return self.durable(submitted).await;
         }
         let permit = self.reserve().await?;
-        // Whatever was submitted before is durable when this is.
+        // Once this is durable, so are all earlier submissions.
         let nothing = self.submit(permit, Submission::default());
         self.durable(nothing).await
     }
 
-    /// As `durable`, for a plain read: a lease of that age still keeps others from committing.
+    /// As `durable`, for a plain read: a lease no older than `LEASE_AGE_MAX` still excludes other writers.
     pub(crate) async fn confirmed_lately(&self, submission: u64) -> Result<(), Closed> {
         self.durable(submission).await?;
         if let Some(closed) = self.durability.closed() {
@@ -196,7 +196,7 @@ impl Committer {
     }
 }
 
-/// The loop's side: the one writer of the shard's partition.
+/// The commit loop: the only writer of the shard's partition under its lease.
 pub(crate) struct CommitLoop {
     pub(crate) shard_id: ShardId,
     pub(crate) range_id: RangeId,
@@ -209,14 +209,14 @@ pub(crate) struct CommitLoop {
     pub(crate) tally: Arc<Tally>,
     pub(crate) config: Arc<HistoryConfig>,
     pub(crate) is_store_shared: bool,
-    /// When the lease was asked for.
+    /// When the lease was requested.
     pub(crate) lease_asked: LeaseSeen,
 }
 
-/// What a commit keeps in memory until it is durable.
+/// Slots that a commit keeps in memory until it is durable.
 type Held = (Vec<Arc<Slot>>, Option<Arc<CurrentSlot>>, Option<Arc<ScheduleSlot>>);
 
-/// Who is to hear of a commit.
+/// Notifications to send after a commit.
 #[derive(Default)]
 struct Committed {
     /// Runs that changed.
@@ -227,7 +227,7 @@ struct Committed {
 /// Submissions that go into one batch.
 struct Gathered {
     submissions: Vec<Submission>,
-    /// The line ends here: the shard is closing.
+    /// The channel is drained: the shard is closing.
     is_last: bool,
 }
 
@@ -254,14 +254,14 @@ impl CommitLoop {
             let gathered = self.gather(&mut receiver, &mut stop, &mut held_over).await;
             let is_last = gathered.is_last;
             let count = gathered.submissions.len() as u64;
-            // Before the commit is sent: whoever takes the lease, takes it after this commit was applied.
+            // Read before the commit is sent: a takeover can only follow the applied commit.
             let began = LeaseSeen::now(&self.env);
             if is_last {
-                // The next owner need not wait once the lease is released, so nothing is told on its strength any more.
+                // The next owner does not wait for a released lease, so reads must not rely on it any more.
                 durability.give_up_lease();
             }
             match self.commit(gathered).await {
-                // With nothing asked for there may have been nothing to write.
+                // Without submissions there may have been no write to confirm the lease.
                 Ok(_) if count == 0 => {}
                 Ok(Committed { runs, news }) => {
                     durability.advance(count, began);
@@ -278,8 +278,8 @@ impl CommitLoop {
         ending.closed = Some(closed);
     }
 
-    /// Waits for one submission and takes with it whatever else is there, within the bounds of a batch. One that would make
-    /// the batch too large for a store is held over for the next batch.
+    /// Waits for one submission and adds the queued ones, up to the batch limits. One that would make the batch too
+    /// large for a store is held over for the next batch.
     async fn gather(
         &self,
         receiver: &mut mpsc::Receiver<Submission>,
@@ -298,7 +298,7 @@ impl CommitLoop {
                 receiver.recv().await
             }
         };
-        // Closed and empty, and nobody holds a place in the line any more.
+        // The channel is closed and empty, and no permit is outstanding.
         let is_last = first.is_none();
         let mut next = first;
         let mut n_yields = 0;
@@ -314,7 +314,7 @@ impl CommitLoop {
                 break;
             }
             next = receiver.try_recv().ok();
-            // Callers that are about to submit get a turn first: a commit is dear, a turn is not.
+            // Yields to callers that are about to submit: a commit costs more than a yield.
             while next.is_none() && n_yields < YIELDS_MAX {
                 n_yields += 1;
                 tokio::task::yield_now().await;
@@ -324,7 +324,7 @@ impl CommitLoop {
         Gathered { submissions, is_last }
     }
 
-    /// Makes the submissions durable and sets their tasks going.
+    /// Makes the submissions durable and hands their tasks to the queues.
     async fn commit(&mut self, gathered: Gathered) -> Result<Committed, Closed> {
         let Gathered { mut submissions, is_last } = gathered;
         if self.ids.is_running_out(self.range_id) {
@@ -351,11 +351,11 @@ impl CommitLoop {
         Ok(committed)
     }
 
-    /// One batch of many submissions. Ids of queue tasks are given out here, so that their order is the commits' order.
+    /// Merges submissions into one batch. Assigns queue task ids here, so that they follow the commit order.
     fn prepare(&self, submissions: Vec<Submission>, is_last: bool) -> (ShardCommit, Vec<Held>) {
         let mut held = Vec::new();
         let mut commit = ShardCommit::new(self.shard_id, self.range_id, self.ids.take(1));
-        // First, so that no timer of this very commit is put below the level that it writes.
+        // First, so that no timer of this commit lies below the ack level that it writes.
         let occasion = match (is_last, submissions.is_empty()) {
             (true, _) => Occasion::Release,
             (false, true) => Occasion::Idle,
@@ -414,14 +414,14 @@ impl CommitLoop {
             Task::Visibility(task) => commit.visibility.push(QueuedTask { task_id, key, task }),
             Task::Timer { fires_at, task } => {
                 let fires_at = shared_moment(fires_at, self.env.now(), &task);
-                // Nothing is put below the level that a checkpoint may already have passed: it would not be found.
+                // A timer below the ack level of a checkpoint would not be found.
                 let fires_at = fires_at.max(self.queues.timer_floor());
                 commit.timers.push(QueuedTimer { fires_at, queued: QueuedTask { task_id, key, task } });
             }
         }
     }
 
-    /// Writes until it is known what happened.
+    /// Retries until the outcome is known.
     async fn write(&mut self, commit: &mut ShardCommit) -> Result<(), Closed> {
         let mut tries = Tries::default();
         loop {
@@ -433,8 +433,9 @@ impl CommitLoop {
                 StoreError::LeaseLost(_) => return Err(Closed::LeaseLost),
                 StoreError::Unavailable(_) => tries.wait(&self.env, &error).await?,
                 StoreError::OutcomeUnknown(_) => {
-                    warn!(shard = self.shard_id.0, %error, "a commit's outcome is unknown; taking the lease again to find out");
-                    // The new lease settles the write in flight: with one batch at a time, the commit id tells which.
+                    warn!(shard = self.shard_id.0, %error, "commit outcome unknown; renewing the lease to resolve it");
+                    // The new lease fences the write in flight; with one batch at a time, the stored commit id shows
+                    // whether that write was applied.
                     let acquired = self.renew_lease().await.map_err(unresolved)?;
                     if acquired.commit_id == commit.commit_id {
                         return Ok(());
@@ -464,7 +465,7 @@ impl CommitLoop {
     }
 }
 
-/// Tells everybody when the loop ends, however it ends: a panic must not leave callers waiting for ever.
+/// Notifies all waiters when the loop ends, also by a panic, so that no caller waits forever.
 struct Ending {
     durability: Arc<Durability>,
     waiters: Arc<Waiters>,
@@ -480,18 +481,18 @@ impl Drop for Ending {
     }
 }
 
-/// Returns once the node stops.
+/// Returns once `stop` is set.
 pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A dropped sender stops it too.
+    // A dropped sender counts as a stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// The lease is gone while a batch is in flight: the new owner settled it, and only it knows how.
+/// The lease was not renewed with a batch in flight: only the next owner can see whether it was applied.
 fn unresolved(closed: Closed) -> Closed {
     Closed::Unresolved(closed.to_string())
 }
 
-/// A bounded number of tries with a growing pause.
+/// Bounded retries with exponential backoff.
 #[derive(Default)]
 struct Tries {
     made: u32,

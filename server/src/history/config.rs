@@ -5,33 +5,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HistoryConfig {
-    /// Ceiling of the cache of executions, in bytes, over all shards of the node.
+    /// Cache of executions over all shards of the node, in bytes.
     pub cache_bytes: u64,
     /// Recent event batches kept with each cached execution, in bytes, so that young runs are read from memory.
     pub recent_events_bytes: usize,
-    /// For each shard, what it may take to know its workflow ids: 800 000 in a MiB. With more of them, or with 0, every start
-    /// of a new one asks the store first.
+    /// Bloom filter of workflow ids, in bytes per shard: 800 000 ids per MiB. With more ids, or with 0, every start of
+    /// a new workflow id reads the store first.
     pub workflow_ids_bytes: usize,
-    /// Transitions in one commit. More would make the first of them wait for the last.
+    /// Transitions in one commit. A larger batch delays its first transition.
     pub batch_transitions: usize,
     /// Bytes in one commit. Cassandra refuses a mutation of half a commit-log segment (16 MiB by default).
     pub batch_bytes: usize,
-    /// Transitions waiting on a shard; callers beyond it wait their turn.
+    /// Transitions waiting on a shard; further callers wait for a permit.
     pub waiting_transitions: usize,
     /// Queue tasks that one shard keeps in memory, per queue; the rest is read from the store later.
     pub queue_tasks_in_memory: usize,
-    /// Queue tasks executed at once, over all shards of the node. One that brings a task to a worker lasts as long as the commit
-    /// of its start; so this also bounds how many of those share a commit.
+    /// Queue tasks executed at once, over all shards of the node. A dispatch to a worker lasts until its start is
+    /// committed, so this also bounds how many dispatches share a commit.
     pub task_pool_size: usize,
-    /// Clients that list a history get its events as bytes and decode them by themselves, which spares a busy node the work
-    /// and the memory. All current SDKs can.
+    /// Return listed history as encoded bytes, which saves a busy node CPU and memory. All current SDKs decode them.
     pub raw_history: bool,
-    /// How many operations a batch does in a second, at most: the workers of the runs it touches have their own work.
+    /// Maximum operations per second of one batch operation: the workers of its runs have other work.
     pub batch_operations_per_second: f32,
     /// Events after which a workflow task suggests to its worker that the run continue as new.
     pub suggest_continue_as_new_events: i64,
-    /// Whether workflows may start children in other namespaces, and signal and cancel workflows there. Off, as in the reference:
-    /// whoever may run a worker of one namespace need not be trusted in the others.
+    /// Allow workflows to start children, and to signal and cancel workflows, in other namespaces. Off, as in the
+    /// reference: a worker of one namespace need not be trusted in the others.
     pub cross_namespace_commands: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Damaged rows of a shard. A run that has some is terminated with what can be read of it, or removed by its keys; everything
-//! else that is asked of it is refused with `DataLoss`. The shard's own rows are made again, or done without.
+//! Damaged rows of a shard. A run that has some is terminated with its readable part, or removed by its keys; all other
+//! requests to it are refused with `DataLoss`. The shard's own rows are rebuilt or skipped.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use super::shard::Shard;
 use super::tally::{StatusChange, counted_status};
 use super::transact::{TransactError, current_run};
 
-/// Rows of a segment that are read at once to find a run among those that started in its millisecond.
+/// Page size of the scan for a run among those of a segment that started in its millisecond.
 const STARTED_TOGETHER: usize = 1000;
 
-/// What a damaged run can still be asked: to end.
+/// A damaged run accepts only inputs that end it.
 pub(super) fn is_end(input: &Input) -> bool {
     matches!(input, Input::Terminate(_) | Input::Delete)
 }
 
 impl Shard {
-    /// What can be read of the run, as its state, and the rows to remove with the commit that ends it.
+    /// Returns the readable part of the run as its state, and the rows to remove with the commit that ends it.
     pub(super) async fn salvage(
         &self,
         key: &ExecutionKey,
@@ -41,15 +41,15 @@ impl Shard {
         let salvaged = self.stores.executions.salvage_run(self.id, key).await?;
         let salvaged = salvaged.ok_or_else(|| TransactError::NotFound(key.clone()))?;
         let n_rows = salvaged.damaged.len();
-        error!(execution = %key, problem, n_rows, "ending a damaged run; what its damaged rows held is lost");
+        error!(execution = %key, problem, n_rows, "ending a damaged run; the content of its damaged rows is lost");
         let state = Arc::new(salvaged.state);
         execution.state = Some(Arc::clone(&state));
         execution.current = Some(self.slots.current(key.namespace_id, &key.workflow_id));
         Ok((state, salvaged.damaged))
     }
 
-    /// What the damaged current row of a workflow said, from the run that started last. The next change of the workflow's
-    /// current run replaces the row.
+    /// Rebuilds the damaged current row of a workflow from its newest run. The next change of the workflow's current
+    /// run replaces the row.
     pub(super) async fn rebuild_current(
         &self,
         namespace_id: NamespaceId,
@@ -58,20 +58,20 @@ impl Shard {
     ) -> Result<Option<CurrentRun>, ServiceError> {
         let executions = &self.stores.executions;
         let newest = executions.newest_run(self.id, namespace_id, workflow_id).await?;
-        error!(%namespace_id, %workflow_id, problem, ?newest, "current row is damaged; the newest run is taken for it");
+        error!(%namespace_id, %workflow_id, problem, ?newest, "current row is damaged; using the newest run");
         let Some(key) = newest else { return Ok(None) };
         let state = load_or_salvage(executions, self.id, &key).await?;
         Ok(state.as_ref().map(current_run))
     }
 
-    /// Removes a run whose state cannot be read: its rows by their keys, its place in lists by its record there.
+    /// Removes a run whose state cannot be read: its rows by their keys, its visibility entry by its visibility record.
     pub(super) async fn erase(&self, key: &ExecutionKey, problem: &str) -> Result<(), ServiceError> {
         let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
         let _one_at_a_time = current_slot.starting.lock().await;
         self.erase_alone(key, problem).await
     }
 
-    /// The same, by who starts and deletes runs of the workflow now.
+    /// As `erase`, for a caller that holds `CurrentSlot::starting`.
     pub(super) async fn erase_alone(&self, key: &ExecutionKey, problem: &str) -> Result<(), ServiceError> {
         error!(execution = %key, problem, "removing a run whose state cannot be read");
         let record = self.find_listed(key).await?;
@@ -79,7 +79,7 @@ impl Shard {
         let is_counted = |record: &&Record| !record.search_attributes.indexed_fields.contains_key(NAMESPACE_DIVISION);
         let before = match &record {
             Some(record) => Some(record).filter(is_counted).map(|record| record.status),
-            // Not listed yet; it has been counted since its first commit.
+            // Not in visibility yet, but counted since its first commit.
             None => {
                 let newest = self.find_current(key.namespace_id, &key.workflow_id).await?;
                 newest.filter(|newest| newest.run_id == key.run_id).map(|newest| public_status(newest.status))
@@ -91,7 +91,7 @@ impl Shard {
         self.erase_rows(key, StatusChange { before, after: None }).await?;
         match self.delete_history(key).await {
             Err(ServiceError::DataLoss(problem)) => {
-                error!(execution = %key, problem, "the history of a removed run cannot be found; it stays");
+                error!(execution = %key, problem, "cannot find the history of a removed run; leaving it");
                 Ok(())
             }
             deleted => deleted,
@@ -120,7 +120,7 @@ impl Shard {
         Ok(())
     }
 
-    /// What lists say of the run. Its id tells the millisecond in which it started, and so where lists have it.
+    /// The run's visibility record. The run id contains the millisecond of its start, which bounds the index scan.
     async fn find_listed(&self, key: &ExecutionKey) -> Result<Option<Record>, ServiceError> {
         let Some(started) = key.run_id.started_within() else { return Ok(None) };
         let index = Index::Started(Bound::Included(*started.start()), Bound::Included(*started.end()));
@@ -140,7 +140,7 @@ impl Shard {
     }
 }
 
-/// The runs that closed last. They only spare an owner some reads, so it can do without.
+/// The runs that closed last. They only save reads, so a damaged row is skipped.
 pub(super) async fn load_closed_runs(executions: &ExecutionStore, shard: ShardId) -> Result<Vec<RunId>, StoreError> {
     match executions.load_closed_runs(shard).await {
         Err(StoreError::Corrupt(problem)) => {
@@ -151,7 +151,7 @@ pub(super) async fn load_closed_runs(executions: &ExecutionStore, shard: ShardId
     }
 }
 
-/// The counts of the shard's runs. Where the row of a namespace is damaged, its runs are counted.
+/// The counts of the shard's runs. If the row of a namespace is damaged, its runs are recounted.
 pub(super) async fn load_counts(
     executions: &ExecutionStore,
     shard: ShardId,
@@ -188,7 +188,7 @@ async fn count_runs(
     }
 }
 
-/// A run as it is stored, or what is left of it.
+/// The stored run, or its readable part.
 async fn load_or_salvage(
     executions: &ExecutionStore,
     shard: ShardId,
@@ -196,7 +196,7 @@ async fn load_or_salvage(
 ) -> Result<Option<ExecutionState>, StoreError> {
     match executions.load_run(shard, key).await {
         Err(StoreError::Corrupt(_)) => match executions.salvage_run(shard, key).await {
-            // Not even that: it can only be removed.
+            // Nothing to salvage: it can only be removed.
             Err(StoreError::Corrupt(_)) => Ok(None),
             salvaged => Ok(salvaged?.map(|salvaged| salvaged.state)),
         },

@@ -1,5 +1,5 @@
-//! Deleting a run: its rows in one commit, then its history. What a crash leaves in between, the queue task that asked for
-//! it finds when it is done again.
+//! Deleting a run: its visibility entry, its rows in one commit, then its history. After a crash in between, the
+//! retried queue task deletes the rest.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::tally::{StatusChange, counted_status};
 use super::transact::TransactError;
 
 impl Shard {
-    /// Deletes a run that is closed. Doing it again does what is left to do.
+    /// Deletes a closed run. Idempotent: a retry deletes what is left.
     pub(crate) async fn delete(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
         let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
-        // Nobody starts or resets this workflow meanwhile, and runs that share history are deleted one by one: so the
-        // last of them sees that nobody needs what they shared.
+        // Excludes starts and resets of this workflow, and serializes deletions of runs that share history, so that the
+        // last deletion finds the shared history unused.
         let _one_at_a_time = current_slot.starting.lock().await;
         let found = match self.find_run(key).await {
             Err(ServiceError::DataLoss(problem)) => return Box::pin(self.erase_alone(key, &problem)).await,
@@ -28,11 +28,11 @@ impl Shard {
         match found {
             Some(state) if state.is_running() => return Ok(()),
             Some(state) => {
-                // First, because its state tells where lists have it.
+                // First, because the state locates the visibility entry.
                 self.unlist(key, removed(&state)).await?;
                 self.delete_rows(key).await?;
                 if self.queues.is_listing_behind() {
-                    // A change that was only in the store may have been told in between.
+                    // A task that was only in the store may have written the entry again.
                     self.unlist(key, removed(&state)).await?;
                 }
             }
@@ -70,13 +70,13 @@ impl Shard {
         Ok(())
     }
 
-    /// Deletes what no other run of the workflow shares.
+    /// Deletes history that no other run of the workflow shares.
     pub(super) async fn delete_history(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
         let history = &self.stores.history;
         let branch = history.branch_of(key.run_id).await?;
         for other in history.branches(branch.tree_id).await? {
             let other_key = ExecutionKey { run_id: RunId(other.branch_id), ..key.clone() };
-            // A reset that broke off before its commit: nobody will ever read what it forked.
+            // Left by a reset that failed before its commit: its fork is never read.
             if other.branch_id != branch.branch_id && !self.exists(&other_key).await? {
                 history.delete(&other).await?;
             }
@@ -87,7 +87,7 @@ impl Shard {
 
     async fn exists(&self, key: &ExecutionKey) -> Result<bool, ServiceError> {
         match self.find_run(key).await {
-            // Damaged, but there: it may still be ended with what it shares.
+            // Damaged, but present: ending it may still need the shared history.
             Err(ServiceError::DataLoss(_)) => Ok(true),
             found => Ok(found?.is_some()),
         }
@@ -103,7 +103,7 @@ impl Shard {
         }
     }
 
-    /// A run may be deleted under a reader's hands: then what is missing of its history is not damaged.
+    /// If the run was deleted during a read, its missing history is `NotFound`, not damage.
     pub(super) async fn unless_deleted<T>(
         &self,
         key: &ExecutionKey,

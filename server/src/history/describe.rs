@@ -1,4 +1,4 @@
-//! Describing a run: its state in the words of the public API. Pure.
+//! Describing a run: its state as public API messages. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use workflow::{
     shown_search_attributes,
 };
 
-/// When a run expires that has no timeout, in the words of the reference: the first moment of the year one.
+/// Expiration time of a run without a timeout, as the reference reports it: 0001-01-01T00:00:00Z.
 const NEVER: prost_types::Timestamp = prost_types::Timestamp { seconds: -62_135_596_800, nanos: 0 };
 
 /// `first` is the run's first event.
@@ -34,7 +34,7 @@ pub(crate) fn describe(
     now: Timestamp,
 ) -> DescribeWorkflowExecutionResponse {
     let started = &state.started;
-    // A command says that a run has no timeout, a client leaves it out; only the event tells which.
+    // For no timeout, commands set zero and clients omit the field; only the event preserves which.
     let run_timeout = match &first.attributes {
         Some(Attributes::WorkflowExecutionStartedEventAttributes(start)) => start.workflow_run_timeout,
         _ => None,
@@ -55,7 +55,7 @@ pub(crate) fn describe(
             execution_expiration_time: started.execution_expires_at.map(Into::into),
             run_expiration_time: Some(started.run_expires_at.map_or(NEVER, Into::into)),
             original_start_time: Some(started.started_at.into()),
-            // By an event, which after a reset is all that is known of it; or by one that waits for a workflow task to end.
+            // Recorded (after a reset, only the event is left), or buffered until the workflow task ends.
             cancel_requested: state.cancel_requested.is_some() || state.unrecorded.cancel_request_id.is_some(),
             request_id_infos: request_ids(state),
             pause_info: state.paused().map(pause_info),
@@ -72,7 +72,7 @@ fn pause_info(pause: Pause) -> WorkflowExecutionPauseInfo {
     WorkflowExecutionPauseInfo { paused_time: Some(pause.at.into()), identity: pause.identity, reason: pause.reason }
 }
 
-/// The run's own start, and the starts that joined it.
+/// Request ids of the run's start and of starts that joined it.
 fn request_ids(state: &ExecutionState) -> HashMap<String, RequestIdInfo> {
     let start = RequestIdInfo {
         event_type: EventType::WorkflowExecutionStarted.into(),
@@ -141,7 +141,7 @@ fn pending_activity(activity: &Activity, now: Timestamp) -> PendingActivityInfo 
     let state = activity_state(activity);
     let started = progress.started.as_ref();
     let policy = activity.retry_policy.as_ref();
-    // Waits for its time, as opposed to waiting for a worker.
+    // In backoff, as opposed to waiting for a worker.
     let waits_until =
         (state == PendingActivityState::Scheduled && policy.is_some() && now < progress.attempt_scheduled_at)
             .then_some(progress.attempt_scheduled_at);
@@ -199,7 +199,7 @@ fn activity_options(activity: &Activity) -> ActivityOptions {
         schedule_to_start_timeout: span(activity.schedule_to_start_timeout),
         start_to_close_timeout: span(activity.start_to_close_timeout),
         heartbeat_timeout: span(activity.heartbeat_timeout),
-        // Which errors are not retried is the workflow's own business.
+        // Non-retryable error types are internal to the workflow.
         retry_policy: Some(RetryPolicy {
             non_retryable_error_types: Vec::new(),
             ..activity.retry_policy.clone().unwrap_or_default()
@@ -235,7 +235,7 @@ fn pending_workflow_task(task: &WorkflowTask) -> Option<PendingWorkflowTaskInfo>
     })
 }
 
-/// A paused run is open, but says so by a status of its own.
+/// An open run that is paused has the status `Paused`.
 pub(crate) fn shown_status(state: &ExecutionState) -> WorkflowExecutionStatus {
     match state.paused() {
         Some(_) if state.is_running() => WorkflowExecutionStatus::Paused,
@@ -259,7 +259,7 @@ pub(crate) fn normal_queue(name: &str) -> TaskQueue {
     TaskQueue { name: name.to_owned(), kind: TaskQueueKind::Normal.into(), normal_name: String::new() }
 }
 
-/// Longer than the API can say is as long as it can say.
+/// Saturates at the API's longest duration.
 pub(crate) fn proto_duration(span: Duration) -> prost_types::Duration {
     span.try_into().unwrap_or(prost_types::Duration { seconds: i64::MAX, nanos: 0 })
 }

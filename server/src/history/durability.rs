@@ -1,5 +1,5 @@
-//! What of a shard is durable so far, and who waits for more. Whoever waits is woken once, by the commit that he waits for:
-//! a commit that woke all would cost more, the more are waiting.
+//! The durable watermark of a shard, and its waiters. Each waiter is woken once, by the commit that it waits for:
+//! waking all of them on every commit would cost more with every waiter.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -12,20 +12,20 @@ use super::committer::{Closed, LEASE_AGE_MAX};
 
 pub(super) struct Durability {
     progress: Mutex<Progress>,
-    /// Set once, before those who wait are told.
+    /// Set once, before the waiters are notified.
     closed: watch::Sender<Option<Closed>>,
 }
 
 struct Progress {
-    /// Submissions up to this one can no longer be lost.
+    /// Watermark: submissions up to this one are durable.
     durable: u64,
-    /// When what last showed that the lease holds was sent; `None` once it is being given up.
+    /// Send time of the last write that confirmed the lease; `None` once the lease is being released.
     lease_seen: Option<LeaseSeen>,
     waiting: Vec<Waiting>,
 }
 
-/// When a lease was seen to hold, by both clocks: the monotonic one stands still while a machine sleeps, and another node
-/// may take the lease meanwhile; the other may be set.
+/// Time of a lease confirmation, by both clocks: the monotonic clock stops while the machine sleeps, and another node
+/// may take the lease then; the wall clock may be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LeaseSeen {
     at: Instant,
@@ -37,7 +37,7 @@ impl LeaseSeen {
         Self { at: Instant::now(), time: env.now() }
     }
 
-    /// Nobody who took the lease since has committed anything.
+    /// True: no later holder of the lease has committed anything.
     pub(super) fn is_fresh(self, env: &Env) -> bool {
         self.at.elapsed() <= LEASE_AGE_MAX && env.now().since(self.time) <= LEASE_AGE_MAX
     }
@@ -54,15 +54,15 @@ impl Durability {
         Self { progress: Mutex::new(progress), closed: watch::Sender::new(None) }
     }
 
-    /// Returns once the submission, and all before it, can no longer be lost.
+    /// Returns once the submission and all before it are durable.
     pub(super) async fn reached(&self, submission: u64) -> Result<(), Closed> {
         let told = {
             let mut progress = self.lock();
-            // What was durable before the end stays durable.
+            // Submissions durable before the close stay durable.
             if progress.durable >= submission {
                 return Ok(());
             }
-            // Looked at under the lock: whoever closes tells those that it then finds waiting.
+            // Checked under the lock: `close` sets `closed` first and then notifies all waiters.
             if let Some(closed) = self.closed() {
                 return Err(closed);
             }
@@ -73,7 +73,7 @@ impl Durability {
         told.await.unwrap_or(Err(Closed::Shutdown))
     }
 
-    /// So many more submissions are durable, by a commit that began then.
+    /// `n_submissions` more are durable, by a commit that was sent after `began`.
     pub(super) fn advance(&self, n_submissions: u64, began: LeaseSeen) {
         let reached: Vec<Waiting> = {
             let mut progress = self.lock();
@@ -83,7 +83,7 @@ impl Durability {
             progress.waiting.extract_if(.., |waiting| waiting.submission <= durable).collect()
         };
         for waiting in reached {
-            // Who waited may have gone.
+            // The waiter may be gone.
             let _ = waiting.told.send(Ok(()));
         }
     }
@@ -92,7 +92,7 @@ impl Durability {
         self.lock().lease_seen
     }
 
-    /// Nothing is told on the lease's strength any more.
+    /// From now on no read relies on the age of the lease.
     pub(super) fn give_up_lease(&self) {
         self.lock().lease_seen = None;
     }
@@ -105,7 +105,7 @@ impl Durability {
         }
     }
 
-    /// Why nothing more becomes durable, if so.
+    /// Why the shard stopped committing, if it did.
     pub(super) fn closed(&self) -> Option<Closed> {
         self.closed.borrow().clone()
     }
@@ -114,7 +114,7 @@ impl Durability {
         self.closed.borrow().is_none()
     }
 
-    /// Returns when nothing more becomes durable.
+    /// Returns when the shard has stopped committing.
     pub(super) async fn ended(&self) -> Closed {
         let mut closed = self.closed.subscribe();
         let seen = closed.wait_for(Option::is_some).await;
@@ -122,7 +122,7 @@ impl Durability {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().expect("nobody panics while holding it")
+        self.progress.lock().expect("no holder of this lock can panic")
     }
 }
 

@@ -1,6 +1,6 @@
-//! Names of fields in a request's mask, in the form that the core knows. Pure.
+//! Converts the paths of a field mask to JSON names, which the core uses. Pure.
 
-/// `retry_policy.maximum_attempts` is `retryPolicy.maximumAttempts` in the names of JSON; the latter stays what it is.
+/// Converts `retry_policy.maximum_attempts` to `retryPolicy.maximumAttempts`; a JSON name stays as it is.
 pub(super) fn camel_case(path: &str) -> String {
     let mut words = path.split('_');
     let first = words.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! Close events for clients that do not follow the run which such an event names: a run that was retried, came again by its
-//! cron schedule or timed out is shown to them as continued-as-new, which every client follows. Pure.
+//! Close events for clients that do not follow the next run named in them: a completed, failed or timed-out run with a
+//! retry or cron successor is shown as continued-as-new, which every client follows. Pure.
 
 use proto::temporal::api::enums::v1::{EventType, TimeoutType};
 use proto::temporal::api::failure::v1::failure::FailureInfo;
@@ -7,10 +7,10 @@ use proto::temporal::api::failure::v1::{Failure, TimeoutFailureInfo};
 use proto::temporal::api::history::v1::history_event::Attributes;
 use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionContinuedAsNewEventAttributes};
 
-/// As the reference names itself in failures that it makes.
+/// The source of failures that the reference itself creates.
 const SOURCE: &str = "Server";
 
-/// The close event as continued-as-new, with the result or failure that it tells; none if no run follows.
+/// The close event as continued-as-new, with its result or failure; `None` if no run follows.
 pub(super) fn as_continued_as_new(event: &HistoryEvent) -> Option<HistoryEvent> {
     let continued = continued(event.attributes.as_ref()?).filter(|shown| !shown.new_execution_run_id.is_empty())?;
     Some(HistoryEvent {

@@ -1,4 +1,4 @@
-//! Links to what a request made, as its answer has them. Pure.
+//! Links of a response to the event that its request created. Pure.
 
 use proto::temporal::api::common::v1 as common;
 use proto::temporal::api::common::v1::link::workflow_event::{EventReference, Reference, RequestIdReference};
@@ -20,7 +20,7 @@ impl LinkedRun<'_> {
         self.link(Reference::EventRef(event))
     }
 
-    /// The event that the request made: it may not be recorded yet, and have no id.
+    /// Links by request id: the event may not be recorded yet, and have no id.
     pub(super) fn request_link(self, request_id: String, event_type: EventType) -> common::Link {
         self.link(Reference::RequestIdRef(RequestIdReference { request_id, event_type: event_type.into() }))
     }

@@ -1,4 +1,4 @@
-//! A run as lists are to tell of it. Pure.
+//! Visibility records and changes of a run. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use workflow::{EventId, ExecutionState};
 
 use super::describe::shown_status;
 
-/// A run is new to lists, or other than they know it: `replaced` is what they know of its search attributes that are
-/// other ones now.
+/// The visibility write for a new or changed run: `replaced` has the indexed values of search attributes that changed
+/// since.
 pub(crate) fn changed(record: Record, known: Known, replaced: &BTreeMap<String, Payload>) -> Change {
     let now = record.search_attributes.indexed_fields.iter();
     let is_new = |name: &String| known != Known::Surely || replaced.contains_key(name);
@@ -20,7 +20,7 @@ pub(crate) fn changed(record: Record, known: Known, replaced: &BTreeMap<String, 
     Change::Put(Box::new(Put { terms, stale, known, record }))
 }
 
-/// The run is deleted.
+/// Visibility removal of a deleted run.
 pub(crate) fn removed(state: &ExecutionState) -> Box<Removal> {
     removed_record(record_of(state))
 }
@@ -30,15 +30,15 @@ pub(crate) fn removed_record(record: Record) -> Box<Removal> {
     Box::new(Removal { terms, record })
 }
 
-/// Lists still know what the run had before, and forget that too.
+/// Also removes the terms of replaced values, still indexed.
 pub(crate) fn remove_replaced(removal: &mut Removal, replaced: &BTreeMap<String, Payload>) {
     removal.terms.extend(replaced.iter().flat_map(terms_of));
     removal.terms.sort();
-    // A batch names a row once.
+    // A batch may name a row only once.
     removal.terms.dedup();
 }
 
-/// What cannot be read as a value, nothing is found by.
+/// Index terms; none if the value does not decode.
 fn terms_of((name, value): (&String, &Payload)) -> Vec<Term> {
     payload::decode(name, value).map(|value| Term::of_attribute(name, &value).collect()).unwrap_or_default()
 }

@@ -33,7 +33,7 @@ impl Service {
     }
 }
 
-/// What a reset changes of the new run's options. The frontend has refused what it cannot change.
+/// The options change that a post-reset operation makes to the new run. The frontend refuses other operations.
 pub(super) fn change_after_reset(operation: PostResetOperation) -> Option<UpdateOptions> {
     match operation.variant? {
         Variant::UpdateWorkflowOptions(update) => {

@@ -1,4 +1,4 @@
-//! Which shards this node has: takes them, keeps them, takes them again when they were lost.
+//! Shard ownership: acquires this node's shards, serves them, reacquires those that were lost.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,21 +20,21 @@ use super::shard::{Shard, ShardParts, shard_of};
 use super::workflow_ids::run_learning;
 use crate::peers::Peers;
 
-/// How long a request waits for its shard to be taken.
+/// How long a request waits for its shard to be acquired.
 const SHARD_WAIT: Duration = Duration::from_secs(5);
-/// Before a shard that was lost is taken again, so that two nodes which both want it do not fight at full speed.
+/// Base pause before a lost shard is reacquired, so that two nodes which both want it do not fight at full speed.
 const RETAKE_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) struct Ownership {
     n_shards: i32,
-    /// By shard id, from 1.
+    /// Indexed by shard id - 1.
     shards: Vec<watch::Receiver<Option<Arc<Shard>>>>,
     keepers: Mutex<JoinSet<()>>,
     stop: watch::Sender<bool>,
 }
 
 impl Ownership {
-    /// Starts to take all shards; requests wait until theirs is there.
+    /// Starts to acquire all shards; requests wait for theirs.
     pub(crate) fn start(n_shards: i32, parts: &ShardParts, peers: &Peers) -> Self {
         assert!(n_shards > 0, "there is a shard");
         let pool = Pool::new(parts.config.task_pool_size);
@@ -69,7 +69,7 @@ impl Ownership {
         self.shard(namespace_id, "").await
     }
 
-    /// The shard at this place, once it is there.
+    /// The shard at this index, once acquired.
     async fn taken(&self, index: usize) -> Result<Arc<Shard>, ServiceError> {
         let mut shard = self.shards[index].clone();
         let taken = tokio::time::timeout(SHARD_WAIT, shard.wait_for(Option::is_some)).await;
@@ -78,7 +78,7 @@ impl Ownership {
         taken.clone().ok_or_else(unavailable)
     }
 
-    /// All shards of this node, once they are there.
+    /// All shards of this node, once acquired.
     pub(crate) async fn all(&self) -> Result<Vec<Arc<Shard>>, ServiceError> {
         let mut all = Vec::new();
         for index in 0..self.shards.len() {
@@ -96,7 +96,7 @@ impl Ownership {
         Ok(counts)
     }
 
-    /// Commits what waits, writes the last checkpoints, and gives all shards up.
+    /// Commits pending submissions, writes the last checkpoints, and releases all shards.
     pub(crate) async fn shutdown(&self) {
         self.stop.send_replace(true);
         let mut keepers = std::mem::take(&mut *self.keepers.lock().expect("nobody panics while holding it"));
@@ -104,7 +104,7 @@ impl Ownership {
     }
 }
 
-/// Until the node stops.
+/// Watches the wall clock until the node stops.
 async fn watch_clock(env: Env, mut stop: watch::Receiver<bool>) {
     tokio::select! {
         () = env.watch_clock() => {}
@@ -112,7 +112,7 @@ async fn watch_clock(env: Env, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Looks after one shard for the node's lifetime.
+/// Keeps one shard acquired for the node's lifetime.
 struct Keeper {
     id: ShardId,
     parts: ShardParts,
@@ -132,7 +132,7 @@ impl Keeper {
                     self.keep(shard, committing).await;
                 }
                 Err(error) => {
-                    warn!(shard = self.id.0, %error, "cannot take the shard");
+                    warn!(shard = self.id.0, %error, "cannot acquire the shard; retrying");
                     tries += 1;
                 }
             }
@@ -147,7 +147,7 @@ impl Keeper {
         }
     }
 
-    /// Waits while the store is down; `false` if it is not. A growing pause would outlast the trouble by as much again.
+    /// Waits while the store is down; `false` if it is up. Backoff alone could double the length of an outage.
     async fn store_returns(&mut self) -> bool {
         let mut store = self.parts.stores.availability.clone();
         let is_down = *store.borrow() != Availability::Up;
@@ -170,12 +170,12 @@ impl Keeper {
         runners.spawn(jobs::run_jobs(Arc::clone(&shard), self.peers.clone()));
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {
-            // In this order: when the commits end, so do the queues, and that is nobody's fault.
+            // Biased: when the committer ends, the runners end too, and that is not an error.
             biased;
             closed = shard.committer.ended() => closed,
-            // A queue that is not worked off any more is no shard: it is closed, and taken anew.
+            // A shard cannot serve without all of its runners: it is closed and reacquired.
             Some(ended) = runners.join_next() => {
-                error!(shard = self.id.0, error = ?ended.err(), "a queue of the shard broke off");
+                error!(shard = self.id.0, error = ?ended.err(), "shard runner exited; reacquiring the shard");
                 shard.stop();
                 shard.committer.ended().await
             }
@@ -187,10 +187,10 @@ impl Keeper {
         };
         self.publish.send_replace(None);
         info!(shard = self.id.0, %closed, "shard closed");
-        // They end with the commits; what they had under way is in the store and is taken up by the next owner.
+        // Runners end with the committer; their tasks in flight are in the store, and the next owner resumes them.
         while runners.join_next().await.is_some() {}
         if let Err(error) = committing.await {
-            warn!(shard = self.id.0, %error, "the committer broke off");
+            warn!(shard = self.id.0, %error, "committer task failed");
         }
     }
 }

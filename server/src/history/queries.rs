@@ -1,5 +1,5 @@
-//! Queries on a run. One that finds nothing under way is asked of a worker directly; else it waits for the workflow task
-//! that is, or that comes next: so whatever was acknowledged before the query is seen by it.
+//! Queries on a run. Without a pending workflow task a query goes to a worker directly; otherwise it waits for the
+//! pending or the next workflow task, so that it sees every change acknowledged before it.
 
 use std::time::Duration;
 
@@ -19,29 +19,29 @@ use super::shard::Shard;
 use super::transact::TransactError;
 use crate::peers::Peers;
 
-/// From this attempt on a workflow task is taken to fail for good, and a query's replay with it.
+/// From this attempt on a workflow task is assumed to fail permanently, and a query's replay with it.
 const FAILING_ATTEMPT: i32 = 3;
 
-/// A query, and when its caller gives up.
+/// A query and its caller's deadline.
 pub(crate) struct Query {
     pub(crate) request: public::QueryWorkflowRequest,
     pub(crate) deadline: Instant,
 }
 
-/// How a query goes on.
+/// How a query is answered.
 #[derive(Debug, PartialEq)]
 enum Route {
-    /// The caller does not want to know of a run in this state.
+    /// The caller's reject condition applies, or the run is paused.
     Rejected,
-    /// No event came before the query that the last workflow task had not seen.
+    /// By a worker now: the last workflow task has seen every earlier event.
     Direct,
-    /// With a workflow task, or after it.
+    /// With a workflow task, or once none is pending.
     Buffered,
 }
 
 enum Waited {
     Answered(Answer),
-    /// Nothing is under way any more.
+    /// No workflow task is pending any more.
     Released,
 }
 
@@ -126,7 +126,7 @@ impl Shard {
         Ok(if has_nothing_under_way(state) { Route::Direct } else { Route::Buffered })
     }
 
-    /// Until a workflow task brings the answer, or none is under way.
+    /// Waits until a workflow task brings the answer, or none is pending.
     async fn wait(
         &self,
         key: &ExecutionKey,
@@ -137,11 +137,11 @@ impl Shard {
         loop {
             let changed = waiting.changed();
             tokio::pin!(changed);
-            // Listening starts before the look, so that no commit falls between the look and the wait.
+            // Armed before the read, so that no commit is missed between the read and the wait.
             changed.as_mut().enable();
             let state = self.read(key).await?;
             if has_nothing_under_way(&state) && !buffer.is_answering() {
-                // Whatever the last workflow task answered was sent before it ceased to be answering.
+                // The last workflow task sent its answers before `is_answering` turned false.
                 if let Ok(answer) = query.answer.try_recv() {
                     return Ok(Waited::Answered(answer));
                 }
@@ -156,7 +156,7 @@ impl Shard {
         }
     }
 
-    /// By way of matching: first the worker that has the run in its cache, then any.
+    /// Queries a worker through matching: first the sticky one, which has the run in its cache, then any.
     async fn ask_worker(
         &self,
         key: &ExecutionKey,
@@ -179,7 +179,7 @@ impl Shard {
         peers.matching()?.query_workflow(request).await
     }
 
-    /// A query as the worker gets it that polled this queue; matching adds what is asked.
+    /// The query task for a worker that polled this queue; matching adds the query itself.
     pub(crate) async fn query_task(
         &self,
         key: &ExecutionKey,
@@ -205,7 +205,7 @@ impl Shard {
     }
 }
 
-/// A worker can replay only what a worker has had.
+/// Refuses a closed run without a completed workflow task: a worker has nothing to replay.
 fn check_was_begun(state: &ExecutionState) -> Result<(), ServiceError> {
     if !state.is_running() && state.last_completed_started_event_id.is_none() {
         let message = "Workflow execution closed before WorkflowTaskStarted event";
@@ -225,7 +225,7 @@ fn has_nothing_under_way(state: &ExecutionState) -> bool {
 }
 
 fn to_sticky_queue(key: &ExecutionKey, query: &Query, sticky: &Sticky) -> matching::QueryWorkflowRequest {
-    // The worker's own patience, not the caller's: a caller in a hurry must not cost the run its worker.
+    // The sticky timeout, not the caller's deadline: a short deadline must not cost the run its sticky worker.
     to_matching(key, query, (&sticky.task_queue, TaskQueueKind::Sticky), sticky.schedule_to_start_timeout)
 }
 

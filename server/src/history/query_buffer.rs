@@ -1,5 +1,5 @@
-//! Queries of one run that wait for a workflow task to carry them to a worker, or for none to be under way. In memory,
-//! with the run's slot: a query lives as long as its caller waits.
+//! Queries of one run that wait for a workflow task to carry them to a worker, or for none to be pending. In memory, in
+//! the run's slot: a query lives as long as its caller waits.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use workflow::{EventId, ExecutionKey, Limits};
 
 use super::waiters::Waiters;
 
-/// Queries of one run that wait at once. The reference's number: whoever finds the place taken comes again.
+/// Queries that one run buffers at once, as in the reference. Further ones are refused, and clients retry.
 const WAITING_MAX: usize = 1;
 
 pub(crate) type Answer = Result<Option<Payloads>, ServiceError>;
@@ -27,32 +27,32 @@ pub(crate) struct QueryBuffer {
 #[derive(Default)]
 struct Content {
     waiting: HashMap<String, Waiting>,
-    /// Completions of workflow tasks that are being made durable: their answers come, so nobody looks elsewhere yet.
+    /// Workflow task completions being committed: their answers are pending, so queries keep waiting.
     n_answering: usize,
 }
 
 struct Waiting {
     query: WorkflowQuery,
-    /// In flight when the query came. It may lack events that the query must see, so it must not carry it.
+    /// The task in flight when the query came. It may lack events that the query must see, so it must not carry it.
     in_flight: Option<TaskAttempt>,
     answer: oneshot::Sender<Answer>,
 }
 
-/// Tells one workflow task of a run from the others, those that are not written included.
+/// Identifies a workflow task attempt of a run, unwritten ones included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskAttempt {
     pub(crate) scheduled_event_id: EventId,
     pub(crate) attempt: i32,
 }
 
-/// A query's place. Given up when dropped.
+/// A query's place in the buffer, freed on drop.
 pub(crate) struct BufferedQuery<'a> {
     buffer: &'a QueryBuffer,
     id: String,
     pub(crate) answer: oneshot::Receiver<Answer>,
 }
 
-/// While it lives, answers are on their way. Whoever got none looks again when it is dropped.
+/// Marks answers as pending. Its drop wakes the queries that got none.
 pub(crate) struct Answering<'a> {
     buffer: &'a QueryBuffer,
     waiters: &'a Waiters,
@@ -82,7 +82,7 @@ impl QueryBuffer {
         Ok(BufferedQuery { buffer: self, id, answer })
     }
 
-    /// What this workflow task carries to its worker.
+    /// The queries that this workflow task carries to its worker.
     pub(crate) fn carried_by(&self, task: TaskAttempt) -> HashMap<String, WorkflowQuery> {
         let content = self.content();
         let carried = content.waiting.iter().filter(|(_, waiting)| waiting.in_flight != Some(task));
@@ -104,13 +104,13 @@ impl QueryBuffer {
 }
 
 impl Answering<'_> {
-    /// A worker's answers. One that makes no sense is no answer: its query goes another way.
+    /// Delivers a worker's answers. An invalid one is ignored: its query goes to the next task or directly to a worker.
     pub(crate) fn deliver(&self, results: HashMap<String, WorkflowQueryResult>) {
         for (id, result) in results {
             let Some(answer) = answer_of(result) else { continue };
             let waiting = self.buffer.content().waiting.remove(&id);
             if let Some(waiting) = waiting {
-                // A caller that has left in this very moment hears nothing.
+                // Fails if the caller has just left.
                 drop(waiting.answer.send(answer));
             }
         }
@@ -128,7 +128,7 @@ impl Drop for BufferedQuery<'_> {
     fn drop(&mut self) {
         let mut content = self.buffer.content();
         content.waiting.remove(&self.id);
-        // A run that was asked once may be open for weeks.
+        // Frees the map's memory: a run that was queried once may be open for weeks.
         content.waiting.shrink_to_fit();
     }
 }

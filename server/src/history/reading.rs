@@ -1,4 +1,4 @@
-//! Reads: a run's state and its history, from memory where it is, and never ahead of what is durable.
+//! Reads of a run's state and history: from memory if cached, and never ahead of what is durable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
 
-/// How long a wait for a new event lasts before the client is told to ask again.
+/// How long a poll for a new event waits before it returns none and the client polls again.
 pub(super) const LONG_POLL: Duration = Duration::from_secs(20);
 /// A page ends with the batch that passes this, so that it stays well under the 4 MiB of a gRPC message.
 const PAGE_BYTES_MAX: usize = 1 << 20;
@@ -35,12 +35,12 @@ pub(crate) struct HistoryPage {
     next: Option<EventId>,
 }
 
-/// What a client that reads history knows, and is shown.
+/// Capabilities of a client that reads history.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader {
-    /// Also the events of a pending workflow task that are not written yet.
+    /// It also gets the events of a pending workflow task that are not written yet.
     pub(crate) shows_unwritten: bool,
-    /// It goes on to the run that a close event names; see `follow`.
+    /// It follows a close event to the run that the event names; see `follow`.
     pub(crate) follows_next_run: bool,
 }
 
@@ -104,7 +104,7 @@ impl Shard {
         event.ok_or_else(|| ServiceError::DataLoss(format!("no event {event_id} of {}", state.key)))
     }
 
-    /// How the run ended.
+    /// The event that closed the run.
     pub(crate) async fn closing_event(
         &self,
         state: &ExecutionState,
@@ -115,14 +115,14 @@ impl Shard {
         event.ok_or_else(|| ServiceError::DataLoss(format!("no end of {}", state.key)))
     }
 
-    /// The state once it is past an event or closed, or as it is when the wait is over.
+    /// The state once it is past an event or closed, or as it is when `LONG_POLL` has elapsed.
     async fn wait_past(&self, key: &ExecutionKey, next: Option<EventId>) -> Result<Arc<ExecutionState>, ServiceError> {
         let waiting = self.waiters.listen(key);
         let deadline = tokio::time::Instant::now() + LONG_POLL;
         loop {
             let changed = waiting.changed();
             tokio::pin!(changed);
-            // Listening starts before the look, so that no commit falls between the look and the wait.
+            // Armed before the read, so that no commit is missed between the read and the wait.
             changed.as_mut().enable();
             let state = self.read(key).await?;
             let has_news = next.is_some_and(|next| state.next_event_id > next);
@@ -188,7 +188,7 @@ impl Shard {
     ) -> Result<public::GetWorkflowExecutionHistoryResponse, ServiceError> {
         let page = self.history(state, (event_id, event_id.next()), 1).await?;
         let mut shown = None;
-        // As in the reference, events that go out as bytes are not looked into.
+        // As in the reference, raw history is not inspected.
         if !reader.follows_next_run && !self.config.raw_history {
             shown = decode_first(&state.key, &page.batches)?.as_ref().and_then(as_continued_as_new);
         }
@@ -196,7 +196,7 @@ impl Shard {
         Ok(self.history_response(history, Bytes::new()))
     }
 
-    /// Events as the namespace's clients are to get them: each by itself, or all as bytes that nobody on the way looks at.
+    /// The response with history as events or, if configured, as one raw blob.
     fn history_response(
         &self,
         history: History,
@@ -271,14 +271,14 @@ impl Shard {
     }
 }
 
-/// The event that answers a question for how a run ended. A run that is paused answers with its last event, unless the caller
-/// waits for the end.
+/// The event for a close-event filter: the close event, or a paused run's last event unless the caller waits for the
+/// close.
 fn last_event(state: &ExecutionState, waits: bool) -> Option<EventId> {
     let is_paused = !waits && state.paused().is_some();
     state.closed.as_ref().map(|closed| closed.event_id).or(is_paused.then(|| state.last_event_id()))
 }
 
-/// A listing of history that goes on over several calls.
+/// A listing of history over several calls, resumed by a page token.
 struct Listing {
     next: EventId,
     end: EventId,
@@ -287,7 +287,7 @@ struct Listing {
 }
 
 impl Default for Listing {
-    /// Before the first call nothing is known of the end, and the first call does not wait: there is an event.
+    /// The end is unknown before the first call, which waits only for a close event: every run has a first event.
     fn default() -> Self {
         Self { next: EventId::FIRST, end: EventId::FIRST, is_running: true, transient: Vec::new() }
     }
@@ -317,7 +317,7 @@ impl Listing {
 }
 
 impl HistoryPage {
-    /// As clients get it, with events that are in no batch after its own.
+    /// The page as clients get it, followed by events that are in no batch.
     fn followed_by(self, events: Vec<HistoryEvent>) -> History {
         History { encoded: self.batches.into_iter().map(EncodedEvents::into_history).collect(), events }
     }

@@ -1,4 +1,4 @@
-//! Reset: a run begins with a part of another one's history; the run that was current ends, in the same commit.
+//! Reset: a new run begins with a prefix of the base run's history; the current run is terminated in the same commit.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::transact::{Kept, TransactError, current_run, unknown_to_others};
 
 /// Nodes read from the store at once.
 const PAGE_NODES: usize = 128;
-/// Events that are given to the new run again: as many as a run may have signals.
+/// Events that are reapplied to the new run: as many as a run may have signals.
 const REAPPLIED_MAX: usize = 10_000;
 
 pub(crate) struct ResetRequest {
@@ -30,33 +30,33 @@ pub(crate) struct ResetRequest {
     pub(crate) reason: String,
     pub(crate) request_id: String,
     pub(crate) reapplied: Reapplied,
-    /// What is changed of the new run before it begins.
+    /// Option changes applied to the new run before it begins.
     pub(crate) options: Vec<UpdateOptions>,
 }
 
-/// A run that nobody else changes meanwhile, as it is in the store.
+/// A locked run and its state, which is durable.
 struct Held<'a> {
     slot: &'a Arc<Slot>,
     execution: MutexGuard<'a, Execution>,
     state: Arc<ExecutionState>,
 }
 
-/// The part of the base that the new run begins with.
+/// The prefix of the base's history that the new run begins with.
 struct Prefix {
     batches: Vec<Vec<HistoryEvent>>,
     last_txn_id: i64,
 }
 
-/// What is given to the new run again.
+/// The events to reapply to the new run.
 struct Later {
     events: Vec<HistoryEvent>,
-    /// The point lies inside a batch of events.
+    /// The reset point lies inside a batch of events.
     cuts_batch: bool,
     /// The runs that the base continued as lead to the current one.
     leads_to_current: bool,
 }
 
-/// All that changes: the base, the current run if it is another one, and the new one.
+/// The transitions of a reset: the base's, the current run's if it is another one and open, and the new run's.
 struct Decided {
     base: Vec<Transition>,
     current: Option<Transition>,
@@ -75,7 +75,7 @@ impl Shard {
         let mut base = self.hold(base_key, &base_slot).await?;
         check_point(&base.state, request.point)?;
         let newest = self.find_current(base_key.namespace_id, &base_key.workflow_id).await?;
-        // The younger one last, as everybody locks them.
+        // Lock order: the younger run last, as everywhere.
         let other = newest.as_ref().map(|run| run.run_id).filter(|run_id| *run_id != base_key.run_id);
         let other = other.map(|run_id| ExecutionKey { run_id, ..base_key.clone() });
         let other_slot = other.as_ref().map(|key| self.slots.run(key));
@@ -97,7 +97,7 @@ impl Shard {
             self.add_later(&current.state, EventId::FIRST, &request, &mut later).await?;
         }
 
-        // The new run has a part of the base's events: its own come after them.
+        // The new run's own events come after the base's events: their times must not go back.
         let now = base.state.unrecorded.last_updated_at.into_iter().fold(self.env.now(), Timestamp::max);
         let facts = self.facts_at(now, base_key.namespace_id, retention);
         let states = (base.state.as_ref(), current.as_ref().map(|current| current.state.as_ref()));
@@ -112,7 +112,7 @@ impl Shard {
         Ok(run_id)
     }
 
-    /// Never waits: a caller that goes away leaves nothing half kept.
+    /// Never waits, so that a cancelled request cannot leave a reset half kept.
     fn keep_reset(
         &self,
         permit: Permit<'_>,
@@ -141,7 +141,7 @@ impl Shard {
         submitted
     }
 
-    /// Locks a run, and waits until what is known of it is in the store, from where its history is read.
+    /// Locks a run and waits until its state is durable: its history is read from the store.
     async fn hold<'a>(&self, key: &ExecutionKey, slot: &'a Arc<Slot>) -> Result<Held<'a>, ServiceError> {
         let mut execution = slot.execution.lock().await;
         let state = self.load(key, &mut execution).await?;
@@ -160,7 +160,7 @@ impl Shard {
         Ok(prefix)
     }
 
-    /// What came after the point, in the base and in the closed runs that it continued as.
+    /// The events to reapply from after the point, of the base and of the closed runs that it continued as.
     async fn later(
         &self,
         base: &Arc<ExecutionState>,
@@ -179,7 +179,7 @@ impl Shard {
             let Some(run_id) = next.filter(|_| !later.leads_to_current) else { return Ok(later) };
             run = match self.read(&ExecutionKey { run_id, ..base.key.clone() }).await {
                 Ok(state) => state,
-                // Its retention was over: what it had is gone.
+                // It was deleted after its retention, and its events with it.
                 Err(ServiceError::NotFound(_)) => return Ok(later),
                 Err(error) => return Err(error),
             };
@@ -209,7 +209,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Every node of `[from, to)`, trimmed to that.
+    /// Passes every node of `[from, to)`, trimmed to that range, to `take`.
     async fn nodes(
         &self,
         run: &ExecutionState,
@@ -249,13 +249,13 @@ fn decide(
     let ended_current = current.filter(|run| is_open(run)).map(end).transpose()?;
 
     let mut events = later.events;
-    // What waited for the workflow task of the current run was recorded just before its end.
+    // Termination writes the events that were buffered during the workflow task just before the close event.
     if let Some(ended) = ended_base.as_ref().or(ended_current.as_ref().filter(|_| later.leads_to_current)) {
         events.extend(ended.events.iter().filter(|event| request.reapplied.includes(event)).cloned());
     }
     let replayed = replay(base, prefix, request.point, facts)?;
-    // A cut inside a batch is let through only where a workflow task is pending: after another attempt at one, which is
-    // recorded with its completion.
+    // A cut inside a batch is valid only where a workflow task is pending: after a retried attempt, which is written in
+    // one batch with its completion.
     if later.cuts_batch && replayed.workflow_task.scheduled().is_none() {
         return Err(inside_batch(base, request.point));
     }
@@ -264,7 +264,7 @@ fn decide(
     Ok(Decided { base: changes, current: ended_current, new_run })
 }
 
-/// The new run as it is after the part of the base that it begins with.
+/// The new run's state after replay of the prefix.
 fn replay(
     base: &ExecutionState,
     prefix: Prefix,

@@ -1,4 +1,4 @@
-//! Schedules as the peers ask for them: a request becomes what happens to a schedule, and a schedule an answer.
+//! Schedule requests of peers: converts a request to an input of a schedule, and a schedule to a response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use workflow::{NamespaceId, RunId, Timestamp};
 use super::queues::schedule::look_after;
 use super::service::{Service, namespace_id};
 
-/// How long a description waits for actions that are decided on. A start takes a few commits; one that cannot be done yet
-/// is shown as not done.
+/// How long a describe waits for decided actions. A start takes a few commits; one that cannot be done yet is shown as
+/// not done.
 const ACTIONS_WAIT_MAX: Duration = Duration::from_secs(1);
-/// The length of a conflict token. A shorter one is none.
+/// Bytes of a conflict token. A shorter one counts as none.
 const TOKEN_BYTES: usize = 8;
 
 impl Service {
@@ -35,7 +35,7 @@ impl Service {
         let schedule_id: Arc<str> = request.schedule_id.into();
         let shard = self.ownership.shard(namespace_id, &schedule_id).await?;
         let listed_in = shard.segments.current(namespace_id, shard.env.now());
-        // A run's id would tell when it starts; when this is created will be known later.
+        // Not a `new_run_id`, which encodes the start time: the creation time is decided later.
         let run_id = RunId(shard.env.new_uuid());
         let created = Created {
             key: Key { namespace_id, schedule_id, run_id, listed_in },
@@ -59,12 +59,12 @@ impl Service {
         if !schedule.has_actions() {
             return Ok(schedule.described());
         }
-        // As in the reference, a description has the actions that were decided on before it was asked for. Repeating them
-        // is safe, so that it matters little who does them: this request, or the schedule's timer.
+        // As in the reference, a describe shows the actions that were decided before it. Actions are idempotent, so
+        // either this request or the schedule's timer may run them.
         let key = schedule.task_key();
         let acting = Box::pin(look_after(&shard, &self.peers, &key));
         if let Ok(Err(error)) = tokio::time::timeout(ACTIONS_WAIT_MAX, acting).await {
-            debug!(schedule = %schedule_id, %error, "a schedule is described before its actions are done");
+            debug!(schedule = %schedule_id, %error, "schedule actions failed; describing the schedule without them");
         }
         Ok(shard.read_schedule(namespace_id, &schedule_id).await?.described())
     }
@@ -139,7 +139,7 @@ impl Service {
         let schedule_id: Arc<str> = request.schedule_id.into();
         let shard = self.ownership.shard(namespace_id, &schedule_id).await?;
         let slot = shard.slots.schedule(namespace_id, &schedule_id);
-        // The start of the run may just be on its way back to the schedule.
+        // Waits for actions in progress: the schedule may not have recorded this run's start yet.
         let _after_the_start = slot.acting.lock().await;
         shard.change_schedule(&slot, (namespace_id, &schedule_id), Input::RunClosed(Box::new(closed))).await?;
         Ok(request::RecordScheduledRunClosedResponse {})
@@ -167,7 +167,7 @@ impl Service {
     }
 }
 
-/// In the reference this is a query of a workflow, and clients are told so.
+/// In the reference this call is a workflow query, and fails as one.
 fn not_a_query() -> ServiceError {
     let message = "missing or invalid query".to_owned();
     let failure_info = Some(FailureInfo::ApplicationFailureInfo(ApplicationFailureInfo::default()));
@@ -175,7 +175,7 @@ fn not_a_query() -> ServiceError {
     ServiceError::QueryFailed { message, failure: Some(Box::new(failure)) }
 }
 
-/// How a run ended, as its schedule wants to know it.
+/// Converts a run's close event for its schedule.
 fn closed(execution: WorkflowExecution, end: HistoryEvent) -> Result<Closed, ServiceError> {
     let ended = |status| Closed { execution: execution.clone(), status, result: None, failure: None };
     match end.attributes {

@@ -1,4 +1,4 @@
-//! The schedules of a shard: loaded, decided upon, committed like runs. What was decided is done by `queues/schedule.rs`.
+//! The schedules of a shard: loaded, decided upon, committed like runs. `queues/schedule.rs` runs the decided actions.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use super::listing::removed_record;
 use super::shard::Shard;
 use super::transact::TransactError;
 
-/// Schedules of a namespace that are deleted before the next are looked for.
+/// Schedules of a namespace that are read and deleted per page.
 const DELETED_AT_ONCE: usize = 100;
 
 impl Shard {
-    /// Makes a schedule. The one that is there by the same request is as good.
+    /// Creates a schedule, or returns the one that the same request created.
     pub(crate) async fn create_schedule(
         &self,
         created: Created,
@@ -39,7 +39,7 @@ impl Shard {
                 let is_same = earlier.requests.create == created.request_id;
                 return if is_same { Ok(earlier) } else { Err(already_registered(&schedule_id)) };
             }
-            // Its own timer would find another one in its place.
+            // Removed from visibility here: its own timer will find the new schedule in its place.
             self.unlist(&earlier.task_key(), removed_record(earlier.visible())).await?;
         }
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
@@ -49,7 +49,7 @@ impl Shard {
         Ok(schedule)
     }
 
-    /// Lets something happen to a schedule. As it is then.
+    /// Applies an input to a schedule and returns the result.
     pub(crate) async fn change_schedule(
         &self,
         slot: &Arc<ScheduleSlot>,
@@ -82,7 +82,7 @@ impl Shard {
         }
     }
 
-    /// A schedule that is there.
+    /// A schedule that exists and is not over.
     pub(crate) async fn read_schedule(
         &self,
         namespace_id: NamespaceId,
@@ -95,7 +95,7 @@ impl Shard {
         found.ok_or_else(|| ServiceError::schedule_not_found(schedule_id))
     }
 
-    /// What lists are to tell of a schedule.
+    /// The visibility record of a schedule.
     pub(super) async fn visible_schedule(&self, key: &ExecutionKey) -> Result<Record, ServiceError> {
         let schedule = self.read_schedule(key.namespace_id, &key.workflow_id).await?;
         if schedule.key.run_id == key.run_id {
@@ -105,7 +105,7 @@ impl Shard {
         }
     }
 
-    /// What is left of a schedule that is over goes: from lists first, because it tells where they have it. The caller
+    /// Deletes a schedule that is over: from visibility first, because the schedule names its segment there. The caller
     /// holds `acting`.
     pub(super) async fn bury_schedule(
         &self,
@@ -149,7 +149,7 @@ impl Shard {
         }
     }
 
-    /// As it is in memory or in the store, and the submission that made it so; nothing if there is none.
+    /// The schedule from memory or the store, if there is one, and the submission that last changed it.
     pub(super) async fn load_schedule(
         &self,
         slot: &ScheduleSlot,
@@ -183,7 +183,7 @@ impl Shard {
         Ok(Some(schedule))
     }
 
-    /// Makes a decision the schedule's state in memory, and waits until it is durable.
+    /// Applies a decision to the schedule in memory, and waits until it is durable.
     async fn keep_schedule(
         &self,
         (slot, mut kept): (&Arc<ScheduleSlot>, MutexGuard<'_, KeptSchedule>),
@@ -216,7 +216,7 @@ impl Shard {
     }
 }
 
-/// What lists must hear, if anything.
+/// The visibility task for a change, if visibility is affected.
 fn listed_change(before: Option<&Schedule>, now: &Schedule) -> Option<VisibilityTask> {
     let Some(before) = before else {
         return Some(VisibilityTask { is_first: true, replaced: [].into(), version: 0, is_schedule: true });
@@ -233,7 +233,7 @@ fn listed_change(before: Option<&Schedule>, now: &Schedule) -> Option<Visibility
     Some(VisibilityTask { is_first: false, replaced, version: 0, is_schedule: true })
 }
 
-/// What a schedule counts of itself is counted of all of them together.
+/// Adds the increase of a schedule's own counts to the metrics of all schedules.
 fn count_change(before: Counts, now: Counts) {
     count_scheduled(Scheduled::ActionSuccess, now.actions - before.actions);
     count_scheduled(Scheduled::MissedCatchupWindow, now.missed_catchup_window - before.missed_catchup_window);

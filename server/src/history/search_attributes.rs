@@ -11,7 +11,7 @@ use workflow::{NamespaceId, RefusedSearchAttributes};
 use super::shard::Shard;
 
 impl Shard {
-    /// Writes the types beside the values of all commands, and tells which commands may not set theirs.
+    /// Writes the types beside the values of all commands, and returns the refused ones by command index.
     pub(super) async fn admit_search_attributes(
         &self,
         own: NamespaceId,

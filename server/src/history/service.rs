@@ -41,7 +41,7 @@ pub struct Service {
     pub(super) peers: Peers,
 }
 
-/// What the service is built from.
+/// Dependencies of the service.
 pub struct Parts {
     pub env: Env,
     pub stores: Stores,
@@ -75,12 +75,12 @@ impl Service {
         Arc::new(Self { ownership, env, peers: parts.peers })
     }
 
-    /// How many runs of a namespace there are, by status; runs that lists hide are not among them.
+    /// Number of a namespace's runs by status, without runs that visibility hides.
     pub async fn count_runs(&self, namespace_id: NamespaceId) -> Result<RunCounts, ServiceError> {
         self.ownership.count(namespace_id).await
     }
 
-    /// Commits what waits and gives up all shards.
+    /// Commits pending submissions and releases all shards.
     pub async fn shutdown(&self) {
         self.ownership.shutdown().await;
     }
@@ -337,7 +337,7 @@ impl Service {
         shard.query_task(&key, &request.task_queue).await
     }
 
-    /// The target's shard and run; an open question of "which run" is answered by the current one.
+    /// The target's shard and run; without a run id, the workflow's current run.
     pub(super) async fn find(&self, target: &Target) -> Result<(Arc<Shard>, ExecutionKey), ServiceError> {
         let shard = self.ownership.shard(target.namespace_id, &target.workflow_id).await?;
         let run_id = match target.run_id {
@@ -367,18 +367,18 @@ impl Service {
         Ok((shard, key, token))
     }
 
-    /// Lets something happen to the target. The current run may close and be followed by another in between: then the
-    /// input is for that one.
+    /// Applies an input to the target. If the current run closes in between and another one follows, the input goes to
+    /// that one.
     pub(super) async fn transact(&self, target: &Target, input: Input) -> Result<Reply, ServiceError> {
         Ok(self.transact_with_run(target, input).await?.1)
     }
 
-    /// Tells the run too that the input went to.
+    /// As `transact`, and returns the run that the input went to.
     async fn transact_with_run(&self, target: &Target, input: Input) -> Result<(RunId, Reply), ServiceError> {
         let (mut shard, mut key) = self.find(target).await?;
         for _ in 0..FOLLOWED_RUNS_MAX {
             let outcome = shard.transact(&key, input.clone()).await;
-            // A closed run has nothing against a cancel request, which is then meant for the run that followed.
+            // A closed run accepts a cancel request, which is then meant for the run that followed.
             let may_be_followed = match (&outcome, &input) {
                 (Err(TransactError::Rejected(Rejection::ExecutionClosed)), _) | (Ok(_), Input::RequestCancel(_)) => {
                     true
@@ -398,10 +398,10 @@ impl Service {
     }
 }
 
-/// How many runs a request goes after that close while it looks for the open one.
+/// Runs that a request tries in turn while each closes before the request reaches it.
 pub(super) const FOLLOWED_RUNS_MAX: usize = 8;
 
-/// Which run a request means.
+/// The run that a request addresses.
 pub(super) struct Target {
     namespace_id: NamespaceId,
     workflow_id: Arc<str>,
@@ -415,7 +415,7 @@ impl Target {
         Ok(Self { namespace_id, workflow_id: execution.workflow_id.into(), run_id })
     }
 
-    /// With the first run of a chain given, whichever of its runs is the newest is meant.
+    /// With the first run of a chain given, the target is the newest run.
     fn of_chain(
         namespace_id: NamespaceId,
         execution: Option<WorkflowExecution>,
@@ -448,7 +448,7 @@ fn sender(execution: Option<WorkflowExecution>, initiated_event_id: i64, child_o
     execution.map(|execution| Sender { execution, initiated_event_id, child_only })
 }
 
-/// None for what is no time at all, or less than that.
+/// `None` if the duration is absent, zero or negative.
 pub(super) fn span(duration: Option<prost_types::Duration>) -> Option<Duration> {
     duration.and_then(spans::from_proto).filter(|span| !span.is_zero())
 }

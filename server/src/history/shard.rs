@@ -1,4 +1,4 @@
-//! Shard: a part of all workflows, owned under a lease. Holds what the owner knows of them.
+//! Shard: a partition of all workflows, owned under a lease, with the owner's state in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) struct Shard {
     stop: watch::Sender<bool>,
 }
 
-/// What every shard of a node shares.
+/// Parts that all shards of a node share.
 #[derive(Clone)]
 pub(crate) struct ShardParts {
     pub(crate) env: Env,
@@ -60,7 +60,7 @@ pub(crate) struct ShardParts {
     pub(crate) is_store_shared: bool,
 }
 
-/// Clocks of nodes differ by less as a rule.
+/// Shortest lead that is logged: clocks of nodes usually differ by less.
 const LEAD_REPORTED: Duration = Duration::from_secs(1);
 
 /// Hashes fall into this many slices, which shards share evenly: a later split moves whole slices.
@@ -73,7 +73,7 @@ impl Shard {
         let lease_asked = LeaseSeen::now(&parts.env);
         let acquired = parts.stores.shards.acquire(id, claim.clone()).await?;
         if parts.is_store_shared && !acquired.was_free {
-            // The former holder may still answer reads on what it last knew; nothing newer is committed meanwhile.
+            // The former holder may still serve reads from its last state; nothing newer is committed until it stops.
             tokio::time::sleep(LEASE_AGE_MAX + LEASE_AGE_MAX / 10).await;
         }
         let env = own_time(id, &parts.env, &acquired.shard);
@@ -121,14 +121,14 @@ impl Shard {
         Ok((Arc::new(shard), task))
     }
 
-    /// Commits what waits and then no more.
+    /// Commits pending submissions, then stops the committer.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 }
 
-/// A shard's time goes on where its last owner left it: what is stored with it (levels of its queues, times of its runs)
-/// may be ahead of the wall clock, if that was set back meanwhile or is another node's.
+/// Shard time continues from the last owner's: stored times (queue levels, times of runs) may be ahead of the wall
+/// clock, if that was set back or is another node's.
 fn own_time(id: ShardId, env: &Env, record: &ShardRecord) -> Env {
     let (env, lead) = env.with_own_time(record.updated_at.max(record.timer_acked.fires_at));
     if lead >= LEAD_REPORTED {
@@ -137,7 +137,7 @@ fn own_time(id: ShardId, env: &Env, record: &ShardRecord) -> Env {
     env
 }
 
-/// Which of `n` shards (counted from 1) a workflow lives in. Part of the stored layout: it never changes.
+/// The shard, from 1 to `n_shards`, that a workflow lives in. Part of the stored layout: it never changes.
 pub(crate) fn shard_of(namespace_id: NamespaceId, workflow_id: &str, n_shards: i32) -> ShardId {
     // FNV-1a, with a final mix because its high bits are weak on short strings.
     let bytes = namespace_id.0.as_bytes().iter().chain(workflow_id.as_bytes());

@@ -1,21 +1,21 @@
-//! What one submission may take. Checked before a transition is kept: what is in memory must be committable, because a batch
-//! that a store refuses costs the shard. A transition that is too large is refused to its one caller.
+//! Size limits of a submission, checked before a transition is kept: state in memory must be committable, because the
+//! shard is given up when a store refuses a batch. A transition that is too large fails only its own caller.
 
 use persistence::stores::executions::RunWrite;
 use prost::Message;
 use workflow::{ChangedItems, Decision, ExecutionState, Rejection, Transition};
 
-/// Rows that one submission adds to a batch, and so all submissions of a batch together: a store takes 15 MiB
-/// (`persistence_cql`), and what the committer adds of its own, such as a checkpoint, takes less than the rest.
+/// Bytes of rows in one submission, and in all submissions of a batch together: a store takes 15 MiB
+/// (`persistence_cql`), and the committer's own rows, such as a checkpoint, take less than the rest.
 pub(super) const SUBMISSION_BYTES_MAX: usize = 12 << 20;
 
-/// One event. A history node is cut at 4 MiB, before its last event; both together stay below what a store takes.
+/// Bytes of one event. A history node has less than 4 MiB before its last event: together below what a store takes.
 const EVENT_BYTES_MAX: usize = 8 << 20;
 
-/// A queue task, with the key of its run.
+/// Bytes of a queue task with the key of its run, without the workflow id.
 const TASK_BYTES: usize = 128;
 
-/// Refuses a change, with the run that it gives birth to, that does not fit one batch.
+/// Refuses a change that does not fit one batch, together with the new run that it starts.
 pub(super) fn checked(decision: Decision) -> Result<Decision, Rejection> {
     if let Decision::Changed(next) = &decision {
         check(std::iter::once(next.as_ref()).chain(next.new_run.as_deref()))?;
@@ -28,7 +28,7 @@ pub(super) fn check<'a>(transitions: impl IntoIterator<Item = &'a Transition>) -
     let mut bytes = 0;
     for next in transitions {
         bytes += of_run(&next.state, &next.changed, next.tasks.len());
-        // All events of a run fit if its whole history would; most runs are not weighed event by event.
+        // A history within the limit has no event above it: most runs skip the check of each event.
         let may_be_large = usize::try_from(next.state.history_size).is_ok_and(|size| size > EVENT_BYTES_MAX);
         if may_be_large {
             next.events.iter().try_for_each(|event| check_size(event.encoded_len(), EVENT_BYTES_MAX))?;
@@ -37,7 +37,7 @@ pub(super) fn check<'a>(transitions: impl IntoIterator<Item = &'a Transition>) -
     check_size(bytes, SUBMISSION_BYTES_MAX)
 }
 
-/// What a run adds to a batch.
+/// Bytes that a run adds to a batch.
 pub(super) fn of_run(state: &ExecutionState, changed: &ChangedItems, n_tasks: usize) -> usize {
     RunWrite::size_of(state, changed) + n_tasks * (TASK_BYTES + state.key.workflow_id.len())
 }

@@ -1,4 +1,4 @@
-//! Starting a run: the owner decides on what it knows of the workflow id; the write rides in the group commit.
+//! Starting a run: the shard owner decides from its cached current run, and the write joins the group commit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::size;
 use super::transact::{Kept, TransactError, current_run, unknown_to_others};
 use super::update::Waiter;
 
-/// The run that a signal-with-start meant may close in between; then it is decided anew, this often at most.
+/// Attempts of a start or signal-with-start; each that finds its run closed in between decides again.
 const TRIES_MAX: usize = 8;
 
 #[derive(Clone)]
@@ -31,13 +31,13 @@ pub(crate) struct StartRequest {
     pub(crate) start: Start,
     pub(crate) reuse: WorkflowIdReusePolicy,
     pub(crate) conflict: WorkflowIdConflictPolicy,
-    /// What a start brings along that is to use the run that is open.
+    /// Parts of the start that it attaches to the open run that it uses.
     pub(crate) on_conflict: Option<OnConflictOptions>,
-    /// The run is started with this update in memory.
+    /// An update that is admitted, in memory, to the run when it starts.
     pub(crate) update: Option<Arc<Request>>,
 }
 
-/// What the run remembers of a start that found it open.
+/// The record that an open run keeps of a start that found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Joined {
     Nothing,
@@ -48,13 +48,13 @@ pub(crate) enum Joined {
 pub(crate) struct StartedRun {
     pub(crate) run_id: RunId,
     pub(crate) first_run_id: RunId,
-    /// As clients are shown it: that of a paused run tells so.
+    /// As clients see it: a paused run has a status of its own.
     pub(crate) status: WorkflowExecutionStatus,
     pub(crate) is_new: bool,
     pub(crate) joined_by: Joined,
     /// For the update that the run was started with.
     pub(super) waiter: Option<Waiter>,
-    /// The first workflow task, if the caller wants it and can have it.
+    /// The first workflow task, if it was started eagerly for the caller.
     pub(crate) task: Option<Box<WorkflowTaskStarted>>,
 }
 
@@ -85,7 +85,7 @@ impl Shard {
             if existing.is_new {
                 return Ok(existing);
             }
-            // Whatever is not new has not had the signal yet.
+            // Only a new run has the signal already.
             match self.transact(&request.key(existing.run_id), Input::SignalAndBegin(signal.clone())).await {
                 Ok(_) => return Ok(existing),
                 Err(TransactError::Rejected(Rejection::ExecutionClosed)) => {}
@@ -115,7 +115,7 @@ impl Shard {
                     let task = self.eager_task(&request.key(run_id), &request.start).await?;
                     return Ok(StartedRun { is_new: true, joined_by: Joined::Nothing, task, ..run });
                 }
-                // A signal-with-start does not look at who joined a run that is over, as in the reference: its signal must arrive.
+                // As in the reference, a signal-with-start then starts a run: its signal must arrive.
                 StartDecision::JoinedBefore(_) if request.start.signal.is_some() => self.create(request, None).await?,
                 StartDecision::JoinedBefore(run_id) => {
                     let run = self.existing(request, run_id).await?;
@@ -199,8 +199,8 @@ impl Shard {
         Ok(stored)
     }
 
-    /// A new run; the one it takes over from, if any, is terminated in the same commit. `None`: that one closed in
-    /// between, perhaps to be followed by another, and all must be decided anew.
+    /// Creates a run and terminates the replaced one, if any, in the same commit. `None`: the replaced run closed in
+    /// between, perhaps with a successor, so the start must be decided again.
     async fn create(
         &self,
         request: &StartRequest,
@@ -233,7 +233,7 @@ impl Shard {
             replaced_execution = Some(execution);
         }
 
-        // Nothing is awaited from the first `keep_one` to the submission: a caller that goes away leaves nothing half kept.
+        // No await from the first `keep_one` to the submission: a cancelled request must not leave a start half kept.
         let current = current_run(&next.state);
         let slot = self.slots.run(&key);
         let mut execution = unknown_to_others(&slot);
@@ -255,9 +255,9 @@ impl Shard {
         Ok(Some(StartedRun { run_id, first_run_id: run_id, status, is_new: true, joined_by, waiter, task }))
     }
 
-    /// Uses the run that is open, which keeps what the start brings along. `None`: it closed in between.
+    /// Uses the open run and attaches what the start's conflict options name. `None`: it closed in between.
     async fn use_existing(&self, request: &StartRequest, run_id: RunId) -> Result<Option<StartedRun>, ServiceError> {
-        // As in the reference, whoever joins an open run hears that it runs, even if it is paused.
+        // As in the reference, a start that joins an open run reports it as running, even if it is paused.
         let status = WorkflowExecutionStatus::Running;
         let Some(options) = &request.on_conflict else {
             let existing = self.existing(request, run_id).await?;
@@ -279,7 +279,7 @@ impl Shard {
         Ok(Some(StartedRun { joined_by, status, ..existing }))
     }
 
-    /// A run that is there already. Waits for the commit that made it what it is.
+    /// An existing run, once its state is durable.
     async fn existing(&self, request: &StartRequest, run_id: RunId) -> Result<StartedRun, ServiceError> {
         let key = request.key(run_id);
         let slot = self.slots.run(&key);
@@ -293,8 +293,8 @@ impl Shard {
 }
 
 impl StartRequest {
-    /// A signal-with-start goes to the run that is open, unless it wants to replace it. If it made that run itself, the
-    /// run knows the signal; if a plain start with the same request id did, the signal must not be lost.
+    /// A signal-with-start goes to the open run, unless it is to replace it. If it created that run itself, the run
+    /// deduplicates the signal; if a plain start with the same request id did, the signal must not be lost.
     fn joins(&self, current: &CurrentRun) -> bool {
         current.status == Status::Running && self.conflict != WorkflowIdConflictPolicy::TerminateExisting
     }

@@ -1,4 +1,4 @@
-//! Starts as the peers ask for them: a request becomes what the core starts from, and a started run an answer.
+//! Start requests of peers: converts a request to the core's `Start`, and a started run to a response.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub(super) fn start_response(
     }
 }
 
-/// The start's part of an answer that an update of a run which is there already gave.
+/// The start response of an update-with-start that used an existing run.
 pub(super) fn joined_response(run: &StartedRun, link: Option<Link>) -> public::StartWorkflowExecutionResponse {
     public::StartWorkflowExecutionResponse {
         run_id: run.run_id.to_string(),

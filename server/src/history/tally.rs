@@ -1,4 +1,4 @@
-//! How many runs the shard has, by namespace and status: counted with every commit, so that no list is read for it.
+//! Run counts of a shard by namespace and status: updated with every commit, so that counting reads no visibility rows.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -15,7 +15,7 @@ pub(crate) struct Tally {
     counts: Mutex<HashMap<NamespaceId, RunCounts>>,
 }
 
-/// A run's status before and after a commit; nothing where the run is not there, or is not counted.
+/// A run's status before and after a commit; `None` where the run does not exist or is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StatusChange {
     pub(crate) before: Option<WorkflowExecutionStatus>,
@@ -27,7 +27,7 @@ impl Tally {
         Self { counts: Mutex::new(counts.into_iter().collect()) }
     }
 
-    /// The namespace's counts after the change; nothing if they stay as they are.
+    /// The namespace's counts after the change; `None` if they stay the same.
     pub(crate) fn change(&self, namespace_id: NamespaceId, change: StatusChange) -> Option<RunCounts> {
         if change.before == change.after {
             return None;
@@ -38,7 +38,7 @@ impl Tally {
         Some(of_namespace.clone())
     }
 
-    /// False: it has runs still.
+    /// Removes the counts of a namespace without runs. False: it still has runs.
     pub(crate) fn forget(&self, namespace_id: NamespaceId) -> bool {
         let mut counts = self.lock();
         let is_empty = counts.get(&namespace_id).is_none_or(|counts| counts.iter().next().is_none());
@@ -48,7 +48,7 @@ impl Tally {
         is_empty
     }
 
-    /// Of all namespaces.
+    /// Counted runs of all namespaces.
     pub(crate) fn n_runs(&self) -> usize {
         let n_runs: i64 = self.lock().values().flat_map(RunCounts::iter).map(|(_, count)| count).sum();
         usize::try_from(n_runs).unwrap_or_default()
@@ -63,7 +63,7 @@ impl Tally {
     }
 }
 
-/// The status that a run counts under. The server's own runs, which lists hide, are not counted.
+/// The status that a run counts under. The server's own runs, which visibility hides, are not counted.
 pub(crate) fn counted_status(state: &ExecutionState) -> Option<WorkflowExecutionStatus> {
     let is_hidden = state.search_attributes.indexed_fields.contains_key(NAMESPACE_DIVISION);
     (!is_hidden).then(|| shown_status(state))

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cluster::errors::ServiceError;
 use prost::Message;
 use proto::everrow::history::{HistoryPageToken, TaskToken};
 use uuid::Uuid;
 use workflow::{ActivityRef, EventId, ExecutionKey, NamespaceId, RunId, TaskRef, Timestamp};
 
-use cluster::errors::ServiceError;
-
-/// A task token whose ids were understood. Whether they still mean something is for the run to say.
+/// A task token with parsed ids. The run checks whether its task is still valid.
 pub(crate) struct ParsedToken {
     pub(crate) namespace_id: NamespaceId,
     pub(crate) workflow_id: Arc<str>,
@@ -21,7 +20,7 @@ pub(crate) struct ParsedToken {
 }
 
 impl ParsedToken {
-    /// By scheduled event, or by id when that is all the caller knows.
+    /// By scheduled event, or by activity id if the token has no event.
     pub(crate) fn activity(&self) -> ActivityRef {
         if self.task.scheduled_event_id.0 == 0 {
             ActivityRef::Id(self.activity_id.clone())

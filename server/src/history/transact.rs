@@ -1,5 +1,5 @@
-//! transact: lock a run, load it, decide, submit, wait until durable, reply. Deletions, schedules and jobs build their own
-//! submissions; every submission goes through the committer.
+//! transact: lock a run, load it, decide, submit, wait until durable, reply. Deletions, schedules and jobs build their
+//! own submissions; every submission goes through the committer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -56,11 +56,11 @@ pub(crate) enum TransactError {
 }
 
 impl Shard {
-    /// Lets something happen to a run.
+    /// Applies an input to a run.
     pub(crate) async fn transact(&self, key: &ExecutionKey, input: Input) -> Result<Reply, TransactError> {
         let is_end = is_end(&input);
         match self.transact_then(key, input, |_, reply| reply).await {
-            // Not even its state can be read: it is gone, which is the end that was asked for.
+            // Not even its state can be read: erasing the run is the requested end.
             Err(TransactError::Store(StoreError::Corrupt(problem))) if is_end => {
                 // Boxed: the rare case must not enlarge the future of every transition.
                 Box::pin(self.erase(key, &problem)).await.map_err(TransactError::Erasing)?;
@@ -70,7 +70,7 @@ impl Shard {
         }
     }
 
-    /// As `transact`; `then` looks at the run while nobody else can.
+    /// As `transact`; `then` runs under the run's lock.
     pub(crate) async fn transact_then<T>(
         &self,
         key: &ExecutionKey,
@@ -98,7 +98,7 @@ impl Shard {
                     execution.submitted = self.submit(permit, kept);
                     (Some(execution.submitted), execution.conclude(reply, then))
                 }
-                // The place in the line is given back: whoever waits for the others must not hold one.
+                // The permit is returned: a caller that waits for other submissions must not hold one.
                 Ok(Decision::Unchanged(reply)) => {
                     drop(permit);
                     execution.forget_salvaged(&damaged);
@@ -115,8 +115,8 @@ impl Shard {
         };
         match submitted {
             Some(submitted) => self.committer.durable(submitted).await?,
-            // What changes nothing is still told of a state, which must be durable and not another owner's past. Only a
-            // timer that found nothing to do tells nobody.
+            // A reply without a change still reports a state, which must be durable and not stale after a lost lease.
+            // Only a timer that found nothing to do reports to no caller.
             None if is_timer => {}
             None => self.committer.confirmed().await?,
         }
@@ -143,7 +143,7 @@ impl Shard {
         Ok(state)
     }
 
-    /// Asks the core. A panic there is our bug: it costs this one request, and the state stays what it was.
+    /// Runs the core's transition. A panic there is our bug: it fails this one request, and the state stays unchanged.
     fn decide(
         &self,
         state: &ExecutionState,
@@ -186,7 +186,7 @@ impl Shard {
         self.namespaces.retention(namespace_id).await.map_err(TransactError::Namespace)
     }
 
-    /// Makes a transition the run's state in memory, and what must be committed for it.
+    /// Applies a transition to the run in memory, and returns the reply and what must be committed.
     fn keep(&self, slot: &Arc<Slot>, execution: &mut Execution, mut next: Transition) -> (Reply, Kept) {
         let new_run = next.new_run.take();
         let reply = std::mem::replace(&mut next.reply, Reply::Done);
@@ -203,13 +203,13 @@ impl Shard {
         }
         let of_workflow = || self.slots.current(key.namespace_id, &key.workflow_id);
         let current_slot = Arc::clone(execution.current.get_or_insert_with(of_workflow));
-        // An open run is the newest of its id; if not, it must not pass itself off as that.
+        // An open run is the newest of its id; one that is not must not replace the current run.
         let is_newest = current_slot.newest().is_none_or(|newest| newest == key.run_id);
         let current = current.filter(|_| is_newest).map(|run| (current_slot, run));
         (reply, Kept { runs, current, newborn, damaged: Vec::new() })
     }
 
-    /// Never waits. What is kept can be found by others only afterwards, so that they find its number too.
+    /// Never waits. Others find what was kept only after the submission, so that they find its number too.
     pub(super) fn submit(&self, permit: Permit<'_>, kept: Kept) -> u64 {
         let Kept { runs, current, newborn, damaged } = kept;
         let key = runs[0].write.state.key.clone();
@@ -221,7 +221,7 @@ impl Shard {
                 run: Some(run.clone()),
             },
         });
-        // Held until its number is known: once submitted, the run's first task may come for it at any moment.
+        // Locked until its number is set: once submitted, the run's first task may load it at any moment.
         let mut born = newborn.as_deref().map(unknown_to_others);
         let submitted =
             self.committer.submit(permit, Submission { runs, current: commit, damaged, ..Submission::default() });
@@ -258,8 +258,7 @@ impl Shard {
         RunCommit { slot: Arc::clone(slot), write, tasks, status, append, news, bytes }
     }
 
-    /// The nodes of a transition's events, of which there is nearly always one, chained to the run's last node. Each event
-    /// gets its task id.
+    /// The nodes of a transition's events, nearly always one, chained to the run's last node. Sets the task ids.
     fn number_nodes(
         &self,
         state: &mut ExecutionState,
@@ -287,7 +286,7 @@ impl Shard {
         (earlier, number(rest))
     }
 
-    /// Starts writing the history nodes at once, beside the batch in flight: they are real only once a commit names the last.
+    /// Starts writing the history nodes at once, beside the batch in flight: they count once a commit names the last.
     fn append(
         &self,
         state: &ExecutionState,
@@ -320,7 +319,7 @@ async fn append_node(history: &HistoryStore, env: &Env, branch: &Branch, node: &
 }
 
 impl Execution {
-    /// Only the commit that ends a damaged run may rest on what was left of it.
+    /// Drops salvaged state: only the commit that ends a damaged run may build on it.
     fn forget_salvaged(&mut self, damaged: &[DamagedRow]) {
         if !damaged.is_empty() {
             self.state = None;
@@ -328,7 +327,7 @@ impl Execution {
     }
 
     fn conclude<T>(&mut self, reply: Reply, then: impl FnOnce(&mut Self, Reply) -> T) -> Result<T, Rejection> {
-        // The input was too much for the run: that it ended will be durable, and the caller hears why.
+        // The run exceeded a limit: its termination is committed, and the caller gets the reason.
         if let Reply::Terminated { message } = reply {
             return Err(Rejection::InvalidArgument(message));
         }
@@ -337,17 +336,17 @@ impl Execution {
     }
 }
 
-/// A transition that is the state in memory, and not submitted yet.
+/// A transition that is applied in memory, and not submitted yet.
 pub(super) struct Kept {
     pub(super) runs: Vec<RunCommit>,
-    /// The newest run of the workflow id, if it is another one now, or closed.
+    /// The newest run of the workflow id, if this commit replaces or closes it.
     pub(super) current: Option<(Arc<CurrentSlot>, CurrentRun)>,
     /// A run that begins with this commit.
     pub(super) newborn: Option<Arc<Slot>>,
     pub(super) damaged: Vec<DamagedRow>,
 }
 
-/// The run is being born: nobody can know its id yet.
+/// Locks a run that is being created: no other caller can know its id yet.
 pub(super) fn unknown_to_others(slot: &Slot) -> tokio::sync::MutexGuard<'_, Execution> {
     slot.execution.try_lock().expect("a run that is being born has no other visitor")
 }
@@ -371,9 +370,9 @@ impl From<TransactError> for ServiceError {
             TransactError::NotFound(_) => Self::NotFound(error.to_string()),
             TransactError::Store(error) => error.into(),
             TransactError::Namespace(error) | TransactError::Erasing(error) => error,
-            // Worth another try: nothing was applied, or a repeated request finds that it was.
+            // Retryable: nothing was applied, or a repeated request finds that it was.
             TransactError::Closed(Closed::LeaseLost | Closed::Shutdown) => Self::Unavailable(error.to_string()),
-            // They end with the store's own words.
+            // Their texts end with the store's error.
             TransactError::Closed(Closed::GivenUp(_) | Closed::Unresolved(_)) => {
                 Self::Store(StoreError::Unavailable(error.to_string()))
             }

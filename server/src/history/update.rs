@@ -1,4 +1,4 @@
-//! Updates as clients meet them: sent to a run, waited for, asked about later.
+//! Update requests of clients: send an update to a run, wait for its progress, poll it later.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use super::transact::TransactError;
 use super::updates::{Abort, Found, Progress};
 use super::worker_tasks::execution_of;
 
-/// Somebody waits for an update. The run stays in memory meanwhile.
+/// A wait for an update; its slot keeps the run in memory.
 pub(super) struct Waiter {
     pub(super) slot: Arc<Slot>,
     pub(super) found: Found,
 }
 
-/// How far an update has come.
+/// The stage that an update has reached.
 pub(super) struct Reached {
     pub(super) stage: Stage,
     pub(super) outcome: Option<Outcome>,
@@ -54,7 +54,7 @@ impl Service {
         for _ in 0..FOLLOWED_RUNS_MAX {
             let (shard, key) = self.find(&target).await?;
             let waiter = match shard.admit_update(&key, admit.clone()).await {
-                // The run was followed by another between the look and the request: that one is meant.
+                // The run closed between the lookup and the request: retried with the run that followed, if any.
                 Err(TransactError::Rejected(Rejection::ExecutionClosed))
                     if target.run_id.is_none() && previous.as_ref() != Some(&key) =>
                 {
@@ -92,7 +92,7 @@ impl Service {
 }
 
 impl Shard {
-    /// Brings an update to a run, or finds it there.
+    /// Admits an update to a run, or finds it there.
     pub(super) async fn admit_update(&self, key: &ExecutionKey, admit: AdmitUpdate) -> Result<Waiter, TransactError> {
         let slot = self.slots.run(key);
         let request = Arc::clone(&admit.request);
@@ -117,7 +117,7 @@ impl Shard {
         Ok(found.map(|found| Waiter { slot, found }))
     }
 
-    /// Waits until the update has come so far, or for as long as a poll lasts: then it is told how far it has come.
+    /// Waits until the update reaches the stage, at most for `LONG_POLL`; then returns the stage that it has reached.
     pub(super) async fn wait_for_update(
         &self,
         key: &ExecutionKey,
@@ -166,7 +166,7 @@ impl Shard {
 }
 
 impl Execution {
-    /// Takes an update in, unless the run knows it.
+    /// Admits an update, unless the run has it already.
     pub(super) fn admit(&mut self, request: &Arc<Request>) -> Found {
         let state = Arc::clone(self.state.as_ref().expect("a run that takes an update is in memory"));
         self.updates.admit(&state, request)
@@ -204,7 +204,7 @@ fn update_ref(key: &ExecutionKey, update_id: &str) -> UpdateRef {
     UpdateRef { workflow_execution: Some(execution_of(key)), update_id: update_id.to_owned() }
 }
 
-/// To the event that accepted the update; a failed one may have none, so the link is to the workflow.
+/// Links to the event that accepted the update; a failed update may have none, so it links to the workflow.
 fn link_to(namespace: &str, key: &ExecutionKey, request: &Request, reached: &Reached) -> Option<Link> {
     if matches!(reached.stage, Stage::Unspecified | Stage::Admitted) {
         return None;

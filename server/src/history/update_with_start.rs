@@ -58,7 +58,7 @@ impl Service {
     }
 }
 
-/// The two operations, in the only order that there is.
+/// The two operations, in the only valid order.
 fn start_and_update(
     request: public::ExecuteMultiOperationRequest,
 ) -> Result<(public::StartWorkflowExecutionRequest, public::UpdateWorkflowExecutionRequest), ServiceError> {
@@ -86,7 +86,7 @@ fn both(
     responses(started, update)
 }
 
-/// The update was over before it was asked for: there is less to tell.
+/// The response for an update that had completed before the request: it has no links.
 fn recorded(
     namespace: &str,
     start: &StartRequest,
@@ -109,7 +109,7 @@ fn responses(
 }
 
 impl Shard {
-    /// Finds the run that answers the request, or starts one; the update is with it then.
+    /// Admits the update to the run that answers the request, or starts a run with it.
     async fn join_or_start(&self, request: &StartRequest) -> Result<StartedRun, ServiceError> {
         for _ in 0..FOLLOWED_RUNS_MAX {
             let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
@@ -129,8 +129,8 @@ impl Shard {
         Err(ServiceError::Unavailable("the workflow's runs close faster than they can be updated".into()))
     }
 
-    /// The newest run takes the update if it has completed it; or, while it is open, if it has the update, this very request
-    /// started it or the caller does not mind which run it is. A closed run that only accepted the update never completes it.
+    /// The newest run takes the update if it has completed it; or, while it is open, if it has the update, this request
+    /// started it or the policy is `UseExisting`. A closed run that only accepted the update never completes it.
     async fn joins(&self, request: &StartRequest, current: &CurrentRun) -> Result<bool, ServiceError> {
         let update = request.update.as_deref().and_then(|update| update.meta.as_ref());
         let update_id = update.map_or("", |meta| meta.update_id.as_str());
@@ -163,7 +163,7 @@ impl Shard {
     }
 }
 
-/// An error that is worth another try is tried again whole.
+/// Leaves a retryable error unwrapped, so that clients retry the whole request.
 fn wrapped(error: ServiceError, wrap: fn(ServiceError) -> ServiceError) -> ServiceError {
     if matches!(error, ServiceError::Unavailable(_) | ServiceError::Store(_) | ServiceError::ShardOwnershipLost(_)) {
         error
@@ -180,7 +180,7 @@ fn update_failed(error: ServiceError) -> ServiceError {
     ServiceError::operations([Some(ServiceError::OperationAborted), Some(error)])
 }
 
-/// The request had started a run, which is over and never saw the update.
+/// The request had started a run, which closed without completing the update.
 fn not_started() -> ServiceError {
     start_failed(ServiceError::Unavailable("Workflow was not started: the request started a run that is over".into()))
 }

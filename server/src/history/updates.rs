@@ -1,5 +1,5 @@
-//! The updates of a run that are in memory: those that no worker has answered, and whoever waits to hear what becomes of
-//! one. Lost with the shard's lease; whoever waits then sends the update again.
+//! The updates of a run that are in memory: those that no worker has answered, and the waiters for their progress. Lost
+//! with the shard's lease; waiting clients then send the update again.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use workflow::{ExecutionState, Input, Notice, RecordedAt, Reply, WaitingUpdate};
 /// Kept with the run, under its lock. Bounded by the limit on updates in flight, and by how many the run has accepted.
 #[derive(Default)]
 pub(crate) struct Updates {
-    /// In the order in which they came.
+    /// In order of arrival.
     entries: Vec<Entry>,
 }
 
 struct Entry {
     update_id: String,
-    /// `None`: history has it, and the entry is only there for those who wait.
+    /// `None`: the update is in history, and the entry only serves waiters.
     waiting: Option<WaitingUpdate>,
     progress: Arc<watch::Sender<Progress>>,
 }
 
-/// How far an update has come, as far as it is durable.
+/// The durable progress of an update.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Progress {
     Admitted,
@@ -40,7 +40,7 @@ pub(crate) enum Abort {
     Closed,
     /// The run closed, and another one follows that may take the update.
     Continued,
-    /// The workflow task that brought it had to be failed.
+    /// The server had to fail the workflow task that carried it.
     TaskFailed,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Found {
     Recorded(RecordedAt),
 }
 
-/// News of an update for those who wait, to be told once it is durable.
+/// Progress of an update, to be published to its waiters once it is durable.
 pub(crate) struct Tell {
     progress: Arc<watch::Sender<Progress>>,
     news: Progress,
@@ -65,7 +65,7 @@ impl Tell {
 }
 
 impl Updates {
-    /// Tells the core of the updates in memory, where it must know of them.
+    /// Adds the updates in memory to the inputs that need them.
     pub(crate) fn brief(&self, mut input: Input) -> Input {
         if let Input::AdmitUpdate(admit) = &mut input {
             admit.waiting = self.waiting();
@@ -81,7 +81,7 @@ impl Updates {
         self.entries.iter().filter_map(|entry| entry.waiting.clone()).collect()
     }
 
-    /// Takes an update in, unless it is known.
+    /// Admits an update, unless it is known.
     pub(crate) fn admit(&mut self, state: &ExecutionState, request: &Arc<Request>) -> Found {
         let waiting = WaitingUpdate { request: Arc::clone(request), is_sent: false };
         if let Some(found) = self.find(state, waiting.id()) {
@@ -113,14 +113,14 @@ impl Updates {
         waiting: Option<WaitingUpdate>,
         progress: Progress,
     ) -> watch::Receiver<Progress> {
-        // Nobody waits for these any more, and history has them.
+        // Entries that are in history and have no waiters left are dropped.
         self.entries.retain(|entry| entry.waiting.is_some() || entry.progress.receiver_count() > 0);
         let (progress, receiver) = watch::channel(progress);
         self.entries.push(Entry { update_id, waiting, progress: Arc::new(progress) });
         receiver
     }
 
-    /// Notes which updates a worker was given.
+    /// Marks the updates that were sent to a worker.
     pub(crate) fn note_sent(&mut self, reply: &Reply) {
         let (Reply::WorkflowTaskStarted(task) | Reply::WorkflowTaskCompleted { new_task: Some(task), .. }) = reply
         else {
@@ -131,7 +131,7 @@ impl Updates {
         }
     }
 
-    /// Follows a transition of the run. What comes of it is told when the transition is durable.
+    /// Applies a transition of the run. The returned progress is published once the transition is durable.
     pub(crate) fn follow(&mut self, state: &ExecutionState, notices: Vec<Notice>) -> Vec<Tell> {
         let mut news = News::default();
         for notice in notices {
@@ -170,7 +170,7 @@ impl Updates {
     }
 }
 
-/// At most one piece of news of each update: who waits for it to be accepted must not miss that it was completed too.
+/// Coalesces progress to the latest of each update: a waiter for acceptance must not miss a completion.
 #[derive(Default)]
 struct News {
     all: Vec<Tell>,
@@ -188,7 +188,7 @@ fn abort_of(closed: &ExecutionState) -> Abort {
     if follower.is_some() { Abort::Continued } else { Abort::Closed }
 }
 
-/// What becomes of an update that was accepted when its run ends: whoever knows that must get an outcome, not an error.
+/// The end of an accepted update whose run closed: a client that saw the acceptance must get an outcome, not an error.
 fn unfinished() -> Progress {
     let info = ApplicationFailureInfo {
         r#type: "AcceptedUpdateCompletedWorkflow".to_owned(),

@@ -1,4 +1,4 @@
-//! Long polls on a run's history: who waits, and who is woken after a commit.
+//! Waiters for changes of a run, such as long polls on its history: registered here, woken after a commit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use workflow::ExecutionKey;
 
-/// Runs that somebody waits for. A run that nobody waits for costs nothing.
+/// Runs that have waiters. A run without waiters costs nothing.
 #[derive(Default)]
 pub(crate) struct Waiters {
     waiting: Mutex<HashMap<ExecutionKey, Waited>>,
@@ -26,7 +26,7 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiters {
-    /// Starts to listen; whatever is committed after this call is noticed by `changed`.
+    /// Registers a waiter. It is woken by commits after a call of `changed`.
     pub(crate) fn listen(&self, key: &ExecutionKey) -> Waiting<'_> {
         let mut waiting = self.lock();
         let waited = waiting.entry(key.clone()).or_default();
@@ -50,7 +50,7 @@ impl Waiters {
 }
 
 impl Waiting<'_> {
-    /// Arm it (`enable`) before looking at the run, so that no change falls between the look and the wait.
+    /// Arm it (`enable`) before reading the run, so that no change is missed between the read and the wait.
     pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.notify.notified()
     }

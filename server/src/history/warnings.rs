@@ -1,12 +1,10 @@
-//! Warns of runs that come near to a limit, and counts them: each once, when it passes the level. Levels are the
-//! reference's.
+//! Logs and counts runs that come near to a limit, once per upward crossing of a level. Levels are the reference's.
 
+use cluster::metrics::{Limit, count_warning};
 use prost::Message;
 use proto::temporal::api::history::v1::HistoryEvent;
 use tracing::warn;
 use workflow::{Activity, ChangedItems, ExecutionState};
-
-use cluster::metrics::{Limit, count_warning};
 
 const HISTORY_BYTES: i64 = 10 << 20;
 const HISTORY_EVENTS: i64 = 10 << 10;
@@ -15,7 +13,7 @@ const MEMO_BYTES: usize = 2 << 10;
 const MUTABLE_STATE_BYTES: usize = 1 << 20;
 const ACTIVITY_FAILURE_BYTES: usize = 2 << 10;
 
-/// A transition was decided on, and is about to be committed.
+/// Checks a transition that is about to be committed.
 pub(super) fn warn_of_growth(
     before: Option<&ExecutionState>,
     after: &ExecutionState,
@@ -44,7 +42,7 @@ pub(super) fn warn_of_growth(
     let bytes = after.mutable_state_size();
     if passes(before.map_or(0, ExecutionState::mutable_state_size), bytes, MUTABLE_STATE_BYTES) {
         count_warning(Limit::MutableStateSize);
-        warn!(execution = %after.key, bytes, "much is pending in the run");
+        warn!(execution = %after.key, bytes, "mutable state is large");
     }
     for (id, activity) in &changed.activities {
         let known = before.and_then(|state| state.activities.get(*id)).map_or(0, failure_bytes);

@@ -1,4 +1,4 @@
-//! What workers do with tasks: start, complete, fail, heartbeat. Requests in, `Input` to the run, answers out.
+//! Workers' operations on tasks: start, complete, fail, heartbeat. Requests in, `Input` to the run, responses out.
 
 use cluster::errors::ServiceError;
 use prost_types::Timestamp as ProtoTimestamp;
@@ -23,13 +23,13 @@ use super::shard::Shard;
 use super::token;
 use super::transact::TransactError;
 
-/// What a worker that polls tells of its version.
+/// The version of a polling worker, if it sends a build id.
 fn version_of(told: Option<WorkerVersionCapabilities>) -> Option<WorkerVersionStamp> {
     let told = told.filter(|told| !told.build_id.is_empty())?;
     Some(WorkerVersionStamp { build_id: told.build_id, use_versioning: told.use_versioning })
 }
 
-/// Of the workflow task that a worker gets with the answer to the one before: nobody polled for it.
+/// Request id of a workflow task that is returned with the completion of the one before, without a poll.
 const REQUEST_OF_COMPLETION: &str = "request-from-RespondWorkflowTaskCompleted";
 
 impl Shard {
@@ -99,7 +99,7 @@ impl Shard {
         })
     }
 
-    /// The first workflow task, if the run was started with it by this very request and it is still under way.
+    /// The first workflow task, if this request started the run with it and it is still running.
     pub(crate) async fn eager_task(
         &self,
         key: &ExecutionKey,
@@ -110,7 +110,7 @@ impl Shard {
         if !start.is_eager || scheduled.is_transient() || running.request_id != start.request_id {
             return Ok(None);
         }
-        // Told again, as a poll would be that repeats its call.
+        // Idempotent, like a repeated poll: the same request id gets the same task.
         let input = StartWorkflowTask {
             scheduled_event_id: scheduled.event_id,
             request_id: start.request_id.clone(),
@@ -167,7 +167,7 @@ impl Shard {
         let slot = self.slots.run(key);
         let answering = slot.queries.answering(&self.waiters, key);
         let reply = self.transact(key, Input::CompleteWorkflowTask(Box::new(input))).await?;
-        // What a refused task says of the run never came to be: its queries go on to the next one.
+        // The results of a refused task rest on changes that were not made: its queries wait for the next task.
         if matches!(reply, Reply::WorkflowTaskCompleted { .. }) {
             answering.deliver(request.query_results);
         }
@@ -194,7 +194,7 @@ impl Shard {
         }
     }
 
-    /// What the worker may go on with at once.
+    /// The response with the tasks that the worker may start at once.
     async fn tasks_in_answer(
         &self,
         key: &ExecutionKey,
@@ -251,7 +251,7 @@ impl Shard {
         activity: ActivityStarted,
     ) -> Result<public::PollActivityTaskQueueResponse, ServiceError> {
         let execution = execution_of(key);
-        // Its input is kept in history only; young runs have that in memory.
+        // The input is stored in history only, which is cached for young runs.
         let (input, header) = self.activity_input(key, &activity).await?;
         let token = TaskToken {
             namespace_id: key.namespace_id.to_string(),
@@ -371,7 +371,7 @@ pub(super) fn execution_of(key: &ExecutionKey) -> WorkflowExecution {
     WorkflowExecution { workflow_id: key.workflow_id.to_string(), run_id: key.run_id.to_string() }
 }
 
-/// Each input has its kind of reply; another one is our bug.
+/// The reply variant does not match the input: our bug.
 fn unexpected(key: &ExecutionKey) -> ServiceError {
     ServiceError::Internal(format!("the core answered another question about {key}"))
 }

@@ -1,9 +1,9 @@
-//! Which workflow ids the shard may have, so that the start of a new one need not ask the store.
+//! Bloom filter of the shard's workflow ids, so that the start of a new one need not read the store.
 //!
-//! In a wide row the database has no bloom filter that would tell it where a row is not: it looks into every file. So the
-//! owner, who alone adds ids, keeps a filter of its own. It begins with nothing, and reads all ids once that costs less than the
-//! reads which found none so far. A filter that is full is thrown away, and so made anew with room for more and without
-//! the ids that are gone.
+//! The database has no bloom filter for rows inside a partition: a read of an absent row looks into every file. So the
+//! shard owner, the only writer of ids, keeps a filter of its own. It builds the filter by reading all ids, once that
+//! costs less than the reads that found none so far. A full filter is discarded, and later rebuilt with more room and
+//! without the deleted ids.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -19,12 +19,12 @@ mod filter;
 
 use filter::Filter;
 
-/// To look for an id that is not there costs the database as much as to read so many ids, one after the other.
+/// A read of an absent id costs the database as much as a sequential read of this many ids.
 const IDS_PER_LOOK: usize = 64;
-/// Room that is worth having: 20 KiB.
+/// Smallest capacity of a filter, in ids: 20 KiB.
 const IDS_MIN: usize = 1 << 14;
-/// After a failure, learning is not tried again before so many looks; after the next one not before twice as many, and so on. What
-/// makes it fail may last: many ids that were deleted side by side are more than the database reads over.
+/// Backoff after a failed build, in reads that find nothing; doubled with each further failure. The cause may last: the
+/// database refuses to read over too many tombstones of adjacent deleted ids.
 const LOOKS_AFTER_FAILURE: usize = 1 << 10;
 const DOUBLINGS_MAX: u32 = 16;
 
@@ -36,27 +36,27 @@ pub(crate) struct WorkflowIds {
 
 enum Knowledge {
     Nothing(Ignorance),
-    /// Has what was added since it was begun, and what was read so far.
+    /// Has the ids added since the build began, and the ids read so far.
     Learning {
         filter: Filter,
         n_failures: u32,
     },
-    /// Whoever is not in it is not there.
+    /// An id that is not in the filter has no run.
     All(Filter),
 }
 
 #[derive(Default)]
 struct Ignorance {
-    /// Looks that found nothing.
+    /// Store reads that found nothing.
     n_looks: usize,
-    /// So many ids were seen when there was a filter.
+    /// Ids in the last filter when it was full.
     n_seen: usize,
-    /// Times in a row that learning failed.
+    /// Consecutive failed builds.
     n_failures: u32,
 }
 
 impl Ignorance {
-    /// How many looks must have been in vain before it pays to read this many ids.
+    /// Reads that must have found nothing before it pays to read this many ids.
     fn looks_wanted(&self, n_ids: usize) -> usize {
         let worth = n_ids.div_ceil(IDS_PER_LOOK);
         match self.n_failures {
@@ -67,7 +67,7 @@ impl Ignorance {
 }
 
 impl Knowledge {
-    /// A filter that is full is of no use.
+    /// A full filter is discarded; its number of ids is kept.
     fn forget(filter: &Filter) -> Self {
         Self::Nothing(Ignorance { n_seen: filter.n_ids(), ..Ignorance::default() })
     }
@@ -87,8 +87,8 @@ impl WorkflowIds {
         }
     }
 
-    /// The workflow has a run. To be told after its submission: whoever begins to learn waits for what was submitted before,
-    /// and finds it in the store.
+    /// The workflow has a run. Called after its submission: a build that begins later waits for earlier submissions
+    /// and reads them from the store.
     pub(crate) fn add(&self, namespace_id: NamespaceId, workflow_id: &str) {
         let mut knowledge = self.lock();
         match &mut *knowledge {
@@ -102,12 +102,12 @@ impl WorkflowIds {
         }
     }
 
-    /// The store was asked for a workflow that it does not have. `n_runs` tells how many runs the shard has, as far as they are
-    /// counted: about as many ids would have to be read.
+    /// Counts a store read that found no workflow. `n_runs` returns the shard's counted runs: about as many ids would
+    /// have to be read.
     pub(crate) fn looked_in_vain(&self, n_runs: impl FnOnce() -> usize) {
         let Knowledge::Nothing(ignorance) = &mut *self.lock() else { return };
         ignorance.n_looks += 1;
-        // Not at every look: there may be many namespaces to add up.
+        // Not at every read: there may be many namespaces to add up.
         if ignorance.n_looks.is_power_of_two() {
             let n_ids = n_runs().max(ignorance.n_seen);
             if ignorance.n_looks >= ignorance.looks_wanted(n_ids) {
@@ -116,7 +116,7 @@ impl WorkflowIds {
         }
     }
 
-    /// From here on, what is added is not lost. False: there is nothing to learn, or too much.
+    /// Begins a build: from here on added ids are kept. False: there is a filter already, or the ids do not fit one.
     fn begin(&self, n_runs: usize) -> bool {
         let mut knowledge = self.lock();
         let Knowledge::Nothing(ignorance) = &mut *knowledge else { return false };
@@ -125,24 +125,24 @@ impl WorkflowIds {
         if n_ids >= self.ids_max {
             return false;
         }
-        // Twice what is there, so that it is not full soon.
+        // Twice the present ids, so that it is not full soon.
         let filter = Filter::new((2 * n_ids).max(IDS_MIN).min(self.ids_max));
         *knowledge = Knowledge::Learning { filter, n_failures: ignorance.n_failures };
         true
     }
 
-    /// Adds what was read. False: the filter became full, and the rest need not be read.
+    /// Adds a page of ids. False: the filter became full, and the rest need not be read.
     fn learn(&self, ids: &[(NamespaceId, Arc<str>)]) -> bool {
         ids.iter().for_each(|(namespace_id, workflow_id)| self.add(*namespace_id, workflow_id));
         matches!(&*self.lock(), Knowledge::Learning { .. })
     }
 
-    /// All that was there at the beginning has been added.
+    /// Ends a build: all ids that existed when it began have been added.
     fn complete(&self) {
         let mut knowledge = self.lock();
         *knowledge = match std::mem::replace(&mut *knowledge, Knowledge::Nothing(Ignorance::default())) {
             Knowledge::Learning { filter, .. } => Knowledge::All(filter),
-            // It became full meanwhile.
+            // It became full during the build.
             other @ (Knowledge::Nothing(_) | Knowledge::All(_)) => other,
         };
     }
@@ -160,7 +160,7 @@ impl WorkflowIds {
     }
 }
 
-/// Reads all ids whenever that is worth it, until the shard is closed.
+/// Builds the filter whenever that pays, until the shard is closed.
 pub(crate) async fn run_learning(shard: Arc<Shard>) {
     loop {
         tokio::select! {
@@ -175,7 +175,7 @@ async fn learn_when_wanted(shard: &Shard) {
     let ids = &shard.workflow_ids;
     ids.wanted.notified().await;
     if let Err(error) = learn(shard).await {
-        warn!(shard = shard.id.0, %error, "cannot read the workflow ids; each new one is looked for");
+        warn!(shard = shard.id.0, %error, "cannot read the workflow ids; starts of new ones read the store");
         ids.fail();
     }
 }
@@ -185,7 +185,7 @@ async fn learn(shard: &Shard) -> Result<(), ServiceError> {
     if !ids.begin(shard.tally.n_runs()) {
         return Ok(());
     }
-    // What was submitted before is in the store after this; what is submitted later is added by whoever does.
+    // Earlier submissions are in the store after this; later ones call `add`.
     shard.committer.confirmed().await.map_err(TransactError::from)?;
     let mut after = None;
     loop {

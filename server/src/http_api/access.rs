@@ -1,6 +1,6 @@
-//! Which requests of web browsers are let in. There is no authorisation yet, so a browser on this machine is a way around
-//! the loopback address: any page may send it requests, and one that leads its own name here (DNS rebinding) reads the
-//! answers too. Pure.
+//! Admission of web browsers' requests. There is no authorisation yet, so a browser on this machine bypasses the
+//! loopback address: any page may send it requests, and one that points its own name here (DNS rebinding) reads the
+//! responses too. Pure.
 
 use std::net::IpAddr;
 
@@ -17,22 +17,22 @@ const ALLOW_ORIGIN: HeaderName = HeaderName::from_static("access-control-allow-o
 const ALLOW_METHODS: HeaderName = HeaderName::from_static("access-control-allow-methods");
 const ALLOW_HEADERS: HeaderName = HeaderName::from_static("access-control-allow-headers");
 const REQUEST_METHOD: HeaderName = HeaderName::from_static("access-control-request-method");
-/// What the API reads of a request's head.
+/// Request headers that the API reads.
 const READ_HEADERS: &str =
     "content-type, authorization, authorization-extras, grpc-timeout, client-name, client-version";
 
-/// Hosts and origins that are let in.
+/// Allowed hosts and origins.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Access {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-/// What a request may have.
+/// Result of a passed check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Granted,
-    /// To the page of another origin, whose browser wants to read so in the answer.
+    /// For a page of another origin, which the response must name to the browser.
     ToOrigin(HeaderValue),
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Admission {
 pub(super) enum Denied {
     Host,
     Origin,
-    /// A form can be posted from any page without a question; JSON cannot.
+    /// Any page can post a form without a preflight request; JSON it cannot.
     NotJson,
 }
 
@@ -51,7 +51,7 @@ impl Access {
         Self { hosts: lower(&config.allowed_hosts), origins: lower(&config.allowed_origins) }
     }
 
-    /// A request without a body needs no type: it cannot be a form either.
+    /// A request without a body needs no content type: it cannot be a form.
     pub(super) fn check(&self, parts: &Parts, has_body: bool) -> Result<Admission, Denied> {
         let host = host(parts).ok_or(Denied::Host)?;
         if let Some(host) = &host
@@ -78,7 +78,7 @@ impl Access {
         if is_listed { Ok(Admission::ToOrigin(origin.clone())) } else { Err(Denied::Origin) }
     }
 
-    /// A name can be led anywhere by whoever owns it; an address cannot.
+    /// Any address passes: a name's owner can point it anywhere, an address is fixed.
     fn is_host(&self, host: &Authority) -> bool {
         let name = host.host().trim_end_matches('.').to_ascii_lowercase();
         let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
@@ -88,7 +88,7 @@ impl Access {
 }
 
 impl Admission {
-    /// Says in an answer that the page may read it.
+    /// Marks a response as readable by the page.
     pub(super) fn mark(self, headers: &mut HeaderMap) {
         if let Self::ToOrigin(origin) = self {
             headers.insert(ALLOW_ORIGIN, origin);
@@ -110,19 +110,19 @@ impl Denied {
     }
 }
 
-/// A browser's question whether a page may send a request.
+/// Whether this is a browser's preflight request.
 pub(super) fn is_preflight(parts: &Parts) -> bool {
     parts.method == Method::OPTIONS && parts.headers.contains_key(ORIGIN) && parts.headers.contains_key(REQUEST_METHOD)
 }
 
-/// What is said to that, besides the origin.
+/// Response headers for it, besides the origin.
 pub(super) fn answer_preflight(headers: &mut HeaderMap) {
     headers.insert(ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE"));
     headers.insert(ALLOW_HEADERS, HeaderValue::from_static(READ_HEADERS));
 }
 
-/// HTTP/2 has it in the address of the request. `Some(None)`: there is none, which only HTTP/1.0 allows and no browser
-/// does. `None`: it cannot be read.
+/// HTTP/2 has it in the request's URI. `Some(None)` if there is none, which only HTTP/1.0 allows and no browser sends.
+/// `None` if it cannot be read.
 fn host(parts: &Parts) -> Option<Option<Authority>> {
     if let Some(authority) = parts.uri.authority() {
         return Some(Some(authority.clone()));

@@ -16,10 +16,10 @@ use super::shorthand;
 
 pub(crate) type HttpResponse = Response<Full<Bytes>>;
 
-/// A message that a service of ours answered.
+/// Response with a message of our services.
 ///
 /// # Errors
-/// `Internal` if this build has no description of a part of it.
+/// `Internal` if this build has no descriptor of a part of it.
 pub(super) fn success(output: &MessageDescriptor, reply: Bytes, format: Format) -> Result<HttpResponse, ServiceError> {
     let message = DynamicMessage::decode(output.clone(), reply)
         .map_err(|error| ServiceError::Internal(format!("cannot read our own answer: {error}")))?;
@@ -28,7 +28,7 @@ pub(super) fn success(output: &MessageDescriptor, reply: Bytes, format: Format) 
     Ok(response(StatusCode::OK, &json, format))
 }
 
-/// A path that cannot be read. Said as HTTP says it: it did not get as far as the API.
+/// Response to an unreadable path, in plain text: the request did not reach the API.
 pub(super) fn unreadable_path() -> HttpResponse {
     let mut response = Response::new(Full::new(Bytes::from_static(b"400 Bad Request")));
     *response.status_mut() = StatusCode::BAD_REQUEST;
@@ -36,7 +36,7 @@ pub(super) fn unreadable_path() -> HttpResponse {
     response
 }
 
-/// What the API is, for tools.
+/// The OpenAPI description.
 pub(super) fn description(document: Bytes) -> HttpResponse {
     let mut response = Response::new(Full::new(document));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/vnd.oai.openapi;version=3.0"));
@@ -50,18 +50,18 @@ pub(super) fn failure(status: &Status, pool: &DescriptorPool, format: Format) ->
     response(http_status(status.code()), &body, format)
 }
 
-/// The same without details, for what is refused before the API is looked at.
+/// The same without details, for requests refused before the API is read.
 pub(super) fn plain_failure(status: &Status) -> HttpResponse {
     let body = json!({ "code": i32::from(status.code()), "message": status.message() });
     response(http_status(status.code()), &body, PLAIN.1)
 }
 
-/// Who asks is not let in.
+/// Response to a denied request.
 pub(super) fn denied((status, code, message): (StatusCode, Code, &str)) -> HttpResponse {
     response(status, &json!({ "code": i32::from(code), "message": message }), PLAIN.1)
 }
 
-/// A browser may go on, as the headers say.
+/// Response to a preflight request.
 pub(super) fn no_content() -> HttpResponse {
     let mut response = Response::new(Full::default());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -94,11 +94,11 @@ fn response(status: StatusCode, body: &Value, format: Format) -> HttpResponse {
     response
 }
 
-/// As the gateways of gRPC agree.
+/// The usual mapping of gRPC gateways.
 fn http_status(code: Code) -> StatusCode {
     match code {
         Code::Ok => StatusCode::OK,
-        // The client has closed the request: no name in any standard, and a number that all use.
+        // Client closed request: not in any standard, but commonly used.
         Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => StatusCode::BAD_REQUEST,
         Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,

@@ -1,4 +1,4 @@
-//! How a client wants JSON: with payloads in short or in full, in one line or indented. Pure.
+//! JSON format chosen by a client: payloads in short or in full, in one line or indented. Pure.
 
 use tonic::codegen::http::HeaderMap;
 use tonic::codegen::http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
@@ -17,7 +17,7 @@ pub(super) enum Layout {
     Indented,
 }
 
-/// What is asked for by type; everything else is the plain form.
+/// Formats by media type; any other type is the plain form.
 const TYPES: [(&str, Format); 3] = [
     ("application/json+pretty", Format { payloads: Payloads::Short, layout: Layout::Indented }),
     ("application/json+no-payload-shorthand", Format { payloads: Payloads::InFull, layout: Layout::OneLine }),
@@ -27,7 +27,7 @@ pub(super) const PLAIN: (&str, Format) =
     ("application/json", Format { payloads: Payloads::Short, layout: Layout::OneLine });
 
 impl Format {
-    /// The form of a request's body, and the form of its answer.
+    /// Formats of a request's body and of its response.
     pub(super) fn of(headers: &HeaderMap, query: &str) -> (Self, Self) {
         let inbound = asked_for(headers, &CONTENT_TYPE).unwrap_or(PLAIN.1);
         let has = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));

@@ -1,4 +1,4 @@
-//! The service of the HTTP port: takes a request apart, calls gRPC in this process, and answers.
+//! The service of the HTTP port: parses a request, calls gRPC in this process, and responds.
 
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -31,21 +31,21 @@ use super::transcoder::Transcoder;
 use super::{openapi, request};
 use crate::frontend::grpc_timeout;
 
-/// As for messages over gRPC.
+/// The same as for gRPC messages.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// Longer than any call waits by itself; the reference cuts connections then.
+/// Longer than any call waits by itself; the reference closes connections then.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Where tools find what the API is. JSON is YAML too.
+/// Path of the OpenAPI description. JSON is valid YAML.
 const DESCRIPTION_PATH: &str = "/openapi.yaml";
 
 const TIMEOUT_HEADER: &str = "grpc-timeout";
-/// Headers that go to gRPC under their own names.
+/// Headers forwarded to gRPC under their own names.
 const FORWARDED: [&str; 6] =
     [TIMEOUT_HEADER, "authorization", "authorization-extras", "x-forwarded-for", "client-name", "client-version"];
-/// Headers that begin so go to gRPC without this.
+/// Headers with this prefix are forwarded without it.
 const METADATA_PREFIX: &str = "grpc-metadata-";
-/// Who calls, if the client does not say: the reference's own name for this door.
+/// Default `client-name`: the reference's own for its HTTP API.
 const CLIENT_NAME: &str = "temporal-server-http";
 
 #[derive(Clone)]
@@ -56,11 +56,11 @@ pub(crate) struct Gateway {
     transcoder: Transcoder,
 }
 
-/// The API as its descriptors tell it.
+/// The API, read from its descriptors.
 struct Api {
     pool: DescriptorPool,
     routes: RouteTable,
-    /// As text, once somebody has asked for it.
+    /// The OpenAPI text, built on first use.
     description: OnceLock<Bytes>,
 }
 
@@ -76,17 +76,17 @@ impl Api {
 }
 
 impl Gateway {
-    /// Descriptors are read when the first request comes: they take more memory than all the rest of an idle server, and
-    /// most never see one.
+    /// Descriptors are read at the first request: they take more memory than all the rest of an idle server, and most
+    /// servers never get one.
     ///
     /// # Panics
     ///
-    /// Not this, but the first request, if our own descriptors cannot be read, which a test rules out.
+    /// Not here, but at the first request, if our own descriptors cannot be read, which a test rules out.
     pub(crate) fn new(grpc: Routes, access: Access) -> Self {
         Self { api: Arc::new(LazyLock::new(Api::read)), access: Arc::new(access), grpc, transcoder: Transcoder::new() }
     }
 
-    /// A call that did not get as far as the API.
+    /// Response to a call that did not reach the API.
     pub(crate) fn refusal(status: &Status) -> HttpResponse {
         answer::plain_failure(status)
     }
@@ -151,7 +151,7 @@ impl Gateway {
 
     async fn ask(&self, route: &Route, metadata: MetadataMap, message: Bytes) -> Result<Bytes, Status> {
         let request = tonic::Request::from_parts(metadata, tonic::Extensions::default(), message);
-        // What a service of ours answers is bounded where it is made.
+        // Our services bound their own responses.
         let mut grpc = Grpc::new(self.grpc.clone()).max_decoding_message_size(usize::MAX);
         Ok(grpc.unary(request, route.rpc.clone(), Encoded).await?.into_inner())
     }
@@ -198,14 +198,14 @@ fn metadata(headers: &HeaderMap) -> MetadataMap {
     MetadataMap::from_headers(forwarded)
 }
 
-/// How long the client waits, and we with it.
+/// The client's timeout, at most `TIMEOUT`.
 fn patience(metadata: &MetadataMap) -> Result<Duration, ServiceError> {
     let Some(given) = metadata.get(TIMEOUT_HEADER) else { return Ok(TIMEOUT) };
     let wrong = || ServiceError::InvalidArgument(format!("invalid grpc-timeout: {}", given.to_str().unwrap_or("?")));
     grpc_timeout(metadata).map(|timeout| timeout.min(TIMEOUT)).ok_or_else(wrong)
 }
 
-/// Messages that are encoded already.
+/// Codec of already encoded messages.
 struct Encoded;
 
 impl Codec for Encoded {

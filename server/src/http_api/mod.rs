@@ -1,5 +1,6 @@
-//! HTTP/JSON: the public API for who has no gRPC. Every call is found in the API's own HTTP annotations, turned into the
-//! message that they describe, and handed to the gRPC services in this process; nothing here knows a single RPC.
+//! HTTP/JSON: the public API for clients without gRPC. Every call is resolved by the API's own HTTP annotations,
+//! converted to the message that they describe, and passed to the gRPC services in this process; no code here is
+//! specific to an RPC.
 
 mod routes;
 mod request;

@@ -1,4 +1,4 @@
-//! The HTTP API described in OpenAPI 3, for tools that read it: made of the same annotations as the routes. Pure.
+//! The OpenAPI 3 description of the HTTP API, built from the same annotations as the routes. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::routes::{RequestBody, Route, RouteTable};
 
-/// Fields of messages within messages that are parameters of a query, at most so deep: `execution.runId`.
+/// Depth of nested fields that are query parameters: `execution.runId` has 2.
 const PARAMETER_DEPTH: usize = 2;
 
-/// Where messages are described.
+/// Location of message schemas.
 const SCHEMAS: &str = "#/components/schemas";
 
 pub(super) fn document(routes: &RouteTable) -> Value {
@@ -20,7 +20,7 @@ pub(super) fn document(routes: &RouteTable) -> Value {
     let mut n_ways: BTreeMap<&str, usize> = BTreeMap::new();
     for route in routes.iter() {
         let n = n_ways.entry(route.rpc_name()).and_modify(|n| *n += 1).or_insert(1);
-        // Most calls have two paths, and each of them needs a name.
+        // Most calls have two paths, and each needs a unique id.
         let name = if *n == 1 { route.rpc_name().to_owned() } else { format!("{}{n}", route.rpc_name()) };
         let path = paths.entry(route.template()).or_insert_with(|| json!({}));
         path[route.verb().as_str().to_lowercase()] = operation(route, name, &mut schemas);
@@ -67,7 +67,7 @@ fn body_of(route: &Route, schemas: &mut Schemas) -> Option<Value> {
     }
 }
 
-/// What a query may say of a message: a field's path in the API's own names, the same in JSON's, and the field.
+/// Fields of a message that a query may set: path in the API's own names, path in JSON names, and the field.
 fn query_fields(message: &MessageDescriptor, depth: usize) -> Vec<(String, String, FieldDescriptor)> {
     let mut found = Vec::new();
     for field in message.fields() {
@@ -101,7 +101,7 @@ impl Schemas {
         }
         let name = message.full_name();
         if !self.described.contains_key(name) {
-            // Entered before its fields are looked at: messages hold one another.
+            // Inserted before its fields are visited: messages may be recursive.
             self.described.insert(name.to_owned(), Value::Null);
             let fields = message.fields().map(|field| (field.json_name().to_owned(), self.of_field(&field)));
             let properties: Map<String, Value> = fields.collect();
@@ -129,7 +129,7 @@ impl Schemas {
             Kind::Bool => json!({ "type": "boolean" }),
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({ "type": "integer", "format": "int32" }),
             Kind::Uint32 | Kind::Fixed32 => json!({ "type": "integer", "format": "int64" }),
-            // JSON's numbers are too small for them.
+            // JSON numbers are too small for 64 bits.
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => json!({ "type": "string", "format": "int64" }),
             Kind::Uint64 | Kind::Fixed64 => json!({ "type": "string", "format": "uint64" }),
             Kind::Float => json!({ "type": "number", "format": "float" }),
@@ -148,14 +148,14 @@ impl Schemas {
     }
 }
 
-/// Messages that JSON writes in ways of their own.
+/// Messages with their own JSON forms.
 fn well_known(message: &MessageDescriptor) -> Option<Value> {
     match message.full_name() {
         "google.protobuf.Timestamp" => Some(json!({ "type": "string", "format": "date-time" })),
         "google.protobuf.Duration" => Some(json!({ "type": "string", "example": "1.5s" })),
         "google.protobuf.FieldMask" => Some(json!({ "type": "string" })),
         "google.protobuf.Any" => Some(json!({ "type": "object", "additionalProperties": true })),
-        // The value itself, or what it is encoded as.
+        // The plain value, or the payload in full.
         "temporal.api.common.v1.Payload" => Some(json!({ "description": "any JSON, or a payload in full" })),
         "temporal.api.common.v1.Payloads" => Some(json!({ "description": "a list of any JSON, or payloads in full" })),
         _ => None,

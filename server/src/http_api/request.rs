@@ -1,5 +1,5 @@
-//! From a path, a query and a body to the message that they make together. All three are put into one tree of JSON, which
-//! is then read as the message. Pure.
+//! From a path, a query and a body to a message. All three are merged into one JSON tree, which is then read as the
+//! message. Pure.
 
 use std::collections::HashMap;
 use std::num::{IntErrorKind, ParseIntError};
@@ -14,10 +14,10 @@ use super::routes::{Found, RequestBody};
 use super::shorthand::{self, Payloads};
 use super::transcoder::{VALUES_MAX, n_values};
 
-/// What is wrong with a request; the client reads it.
+/// Error of a request, for the client.
 pub(super) type Wrong = String;
 
-/// Levels of JSON that the parser reads.
+/// Nesting depth that the parser accepts.
 const JSON_DEPTH: usize = 128;
 
 pub(super) fn message(found: &Found, query: &str, body: &[u8], payloads: Payloads) -> Result<DynamicMessage, Wrong> {
@@ -53,13 +53,13 @@ fn parse(body: &[u8]) -> Result<Map<String, Value>, Wrong> {
         return Err(format!("the body has more than {VALUES_MAX} values"));
     }
     serde_json::from_slice(body).map_err(|error| {
-        // The one error that is about the parser and not about the text.
+        // The only error that is about the parser and not about the text.
         let is_too_deep = error.to_string().starts_with("recursion limit exceeded");
         if is_too_deep { format!("the body is nested more than {JSON_DEPTH} levels deep") } else { error.to_string() }
     })
 }
 
-/// The parameters of a query, by name, in the order in which they first come.
+/// The parameters of a query by name, in order of first occurrence.
 fn parameters(query: &str) -> Result<Vec<(String, Vec<String>)>, Wrong> {
     let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -84,7 +84,7 @@ fn decode(text: &str) -> Result<String, Wrong> {
     Ok(decoded.into_owned())
 }
 
-/// The first `%` of a text that two hexadecimal digits do not follow, with what does.
+/// The first `%` that two hexadecimal digits do not follow, with the next two characters.
 pub(super) fn broken_escape(text: &str) -> Option<&str> {
     let is_broken = |at: &usize| {
         let digits = text.as_bytes().get(at + 1..at + 3);
@@ -94,14 +94,14 @@ pub(super) fn broken_escape(text: &str) -> Option<&str> {
     Some(text.get(at..at + 3).unwrap_or(&text[at..]))
 }
 
-/// A message as JSON, and what it may hold.
+/// A message as JSON, and its descriptor.
 struct Tree<'a> {
     root: Value,
     message: &'a MessageDescriptor,
 }
 
 impl Tree<'_> {
-    /// A parameter that names no field is none of ours. What the path says, the query does not say again.
+    /// Sets a query parameter, unless it names no field or the path has it already.
     fn set_parameter(&mut self, key: &str, values: &[String], found: &Found) -> Result<(), Wrong> {
         let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
         let mut path = key;
@@ -144,7 +144,7 @@ impl Tree<'_> {
     }
 }
 
-/// The fields along a path of names, written either way; none if a name leads nowhere.
+/// The fields along a path of proto or JSON names; empty if a name does not exist.
 fn fields_of(message: &MessageDescriptor, path: &str) -> Result<Vec<FieldDescriptor>, Wrong> {
     let mut fields: Vec<FieldDescriptor> = Vec::new();
     for name in path.split('.') {
@@ -163,7 +163,7 @@ fn fields_of(message: &MessageDescriptor, path: &str) -> Result<Vec<FieldDescrip
     Ok(fields)
 }
 
-/// Where a field of a message stands in its JSON. The body may have it under either name.
+/// The JSON value of a message's field. The body may have it under either name.
 fn place<'a>(parent: &'a mut Value, field: &FieldDescriptor) -> Result<&'a mut Value, Wrong> {
     let object = object_in(parent, field)?;
     if field.name() != field.json_name()
@@ -182,7 +182,7 @@ fn object_in<'a>(value: &'a mut Value, field: &FieldDescriptor) -> Result<&'a mu
     value.as_object_mut().ok_or_else(not_a_message)
 }
 
-/// The JSON for what a path or a query says as text.
+/// The JSON of a text in a path or a query.
 fn value_of(field: &FieldDescriptor, kind: &Kind, text: &str) -> Result<Value, Wrong> {
     let wrong = |why: &str| format!("parsing field {:?}: {why}", field.name());
     let not_parsed = |function: &str, why: &str| wrong(&format!("strconv.{function}: parsing {text:?}: {why}"));
@@ -210,7 +210,7 @@ fn value_of(field: &FieldDescriptor, kind: &Kind, text: &str) -> Result<Value, W
 
 const INVALID: &str = "invalid syntax";
 
-/// A number, or why it is none.
+/// Parses an integer.
 fn whole<T: FromStr<Err = ParseIntError> + Into<Value>>(text: &str) -> Result<Value, &'static str> {
     text.parse::<T>().map(Into::into).map_err(|error| {
         let is_too_far = matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
@@ -218,7 +218,7 @@ fn whole<T: FromStr<Err = ParseIntError> + Into<Value>>(text: &str) -> Result<Va
     })
 }
 
-/// Where a text stops being base64, in either alphabet.
+/// First byte that is not base64, in either alphabet.
 fn first_not_base64(text: &str) -> Option<usize> {
     let digits = text.trim_end_matches('=');
     digits.bytes().position(|byte| !(byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)))

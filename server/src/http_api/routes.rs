@@ -1,4 +1,4 @@
-//! Which path and verb lead to which RPC, read from the `google.api.http` annotations of the public API. Pure.
+//! Routes from path and verb to RPC, read from the `google.api.http` annotations of the public API. Pure.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 
 const ANNOTATION: &str = "google.api.http";
 
-/// The services that are open to HTTP, as in the reference.
+/// Services exposed over HTTP, as in the reference.
 const SERVICES: [&str; 2] =
     ["temporal.api.workflowservice.v1.WorkflowService", "temporal.api.operatorservice.v1.OperatorService"];
 
@@ -33,7 +33,7 @@ pub(super) struct Route {
     pub(super) body: RequestBody,
     pub(super) input: MessageDescriptor,
     pub(super) output: MessageDescriptor,
-    /// Where gRPC has it.
+    /// The gRPC path.
     pub(super) rpc: PathAndQuery,
 }
 
@@ -43,17 +43,17 @@ enum Segment {
     Field(String),
 }
 
-/// What the body of a request is.
+/// Content of a request's body.
 pub(super) enum RequestBody {
-    /// Nothing: all that the path does not say, the query does.
+    /// No body: fields come from path and query.
     Absent,
-    /// The message, save what the path says.
+    /// The message, except fields in the path.
     Whole,
-    /// One field of it; the query says the rest.
+    /// One field of it; the query has the rest.
     Field(String),
 }
 
-/// A route, and what the path says of the request: fields and their values.
+/// A route, and the request fields in the path with their values.
 pub(super) struct Found {
     pub(super) route: Arc<Route>,
     pub(super) fields: Vec<(String, String)>,
@@ -61,16 +61,16 @@ pub(super) struct Found {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotFound {
-    /// Nothing is there.
+    /// No route has this path.
     Path,
-    /// Something is there, but not for this verb.
+    /// A route has this path, but not this verb.
     Verb,
 }
 
 impl RouteTable {
     /// # Panics
     ///
-    /// If the annotations of our own build are not what we understand, which a test rules out.
+    /// If this build's annotations are not understood, which a test rules out.
     pub(super) fn new(pool: &DescriptorPool) -> Self {
         let services = SERVICES.map(|name| pool.get_service_by_name(name).expect("the public API has its services"));
         let mut routes = Vec::new();
@@ -140,7 +140,7 @@ impl Route {
         parts.collect()
     }
 
-    /// The fields of the request that the path has.
+    /// The request fields in the path.
     pub(super) fn path_fields(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Literal(_) => None,
@@ -148,8 +148,8 @@ impl Route {
         })
     }
 
-    /// What the path says of the request, if it is this route's. A segment is decoded after the path was taken apart, so
-    /// that a workflow id may have a slash.
+    /// The fields in the path, if it matches this route. Segments are decoded after the path is split, so that a
+    /// workflow id may have a slash.
     fn capture(&self, segments: &[&str]) -> Option<Vec<(String, String)>> {
         if segments.len() != self.segments.len() {
             return None;

@@ -1,5 +1,5 @@
-//! What JSON may say in short, and how it is said in full: payloads that hold JSON stand as that JSON, and values of
-//! enumerations may go without their prefix. From JSON to JSON, guided by the message's description. Pure.
+//! JSON shorthand and its expansion: payloads that hold JSON are written as that JSON, and enum values may omit their
+//! prefix. From JSON to JSON, by the message's descriptor. Pure.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -12,22 +12,22 @@ use super::transcoder::{VALUES_MAX, n_values};
 /// How payloads are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Payloads {
-    /// JSON as itself where it can be.
+    /// As plain JSON where possible.
     Short,
-    /// Metadata and data, always.
+    /// Always metadata and data.
     InFull,
 }
 
 const PAYLOAD: &str = "temporal.api.common.v1.Payload";
 const PAYLOADS: &str = "temporal.api.common.v1.Payloads";
 const ANY: &str = "google.protobuf.Any";
-/// These have forms of their own in JSON, whose names are not those of fields.
+/// These types have their own JSON forms, whose keys are not field names.
 const WELL_KNOWN: &str = "google.protobuf.";
 
 const NULL: &str = "binary/null";
 const JSON: &str = "json/plain";
 const PROTOBUF: &str = "json/protobuf";
-/// Beside the fields of a message in a payload: what message it is.
+/// Key beside the fields of a message in a payload: the message's type.
 const MESSAGE_TYPE: &str = "_protoMessageType";
 
 const BASE64: GeneralPurposeConfig =
@@ -35,7 +35,7 @@ const BASE64: GeneralPurposeConfig =
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, BASE64);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, BASE64);
 
-/// Says in full what a request may say in short.
+/// Expands the shorthand of a request.
 pub(super) fn expand(value: &mut Value, message: &MessageDescriptor, payloads: Payloads) {
     walk(value, &Kind::Message(message.clone()), &|value, kind| {
         if let Kind::Enum(values) = kind {
@@ -50,7 +50,7 @@ pub(super) fn expand(value: &mut Value, message: &MessageDescriptor, payloads: P
     });
 }
 
-/// Says in short what an answer has of payloads, and puts the keys of maps in order.
+/// Shortens a response's payloads, and sorts map keys.
 pub(super) fn shorten(value: &mut Value, message: &MessageDescriptor, payloads: Payloads) {
     walk(value, &Kind::Message(message.clone()), &|value, kind| {
         let short = match (payloads, message_name(kind)) {
@@ -66,7 +66,7 @@ fn message_name(kind: &Kind) -> Option<&str> {
     if let Kind::Message(message) = kind { Some(message.full_name()) } else { None }
 }
 
-/// What was replaced is not looked into.
+/// The walk does not descend into a replacement.
 fn replace(value: &mut Value, other: Option<Value>) -> Descent {
     let Some(other) = other else { return Descent::GoesOn };
     *value = other;
@@ -78,7 +78,7 @@ enum Descent {
     Ends,
 }
 
-/// Shows every value of the tree with what it stands for, from the top. As deep as the JSON is, which its parser bounds.
+/// Visits every value with its kind, from the top. Recursion is as deep as the JSON, which the parser bounds.
 fn walk(value: &mut Value, kind: &Kind, change: &impl Fn(&mut Value, &Kind) -> Descent) {
     if let Descent::Ends = change(value, kind) {
         return;
@@ -107,7 +107,7 @@ fn walk(value: &mut Value, kind: &Kind, change: &impl Fn(&mut Value, &Kind) -> D
     }
 }
 
-/// What an `Any` says that it holds.
+/// The message type that an `Any` declares.
 fn inner_message(object: &Map<String, Value>, message: &MessageDescriptor) -> Option<MessageDescriptor> {
     if message.full_name() != ANY {
         return None;
@@ -144,7 +144,7 @@ fn screaming_snake_case(text: &str) -> String {
     snake
 }
 
-/// `None`: they are written in full, though each of them may be in short.
+/// `None` if they are in full, though each item may be in short.
 fn payloads_in_full(value: &mut Value) -> Option<Value> {
     let items = std::mem::take(value.as_array_mut()?);
     let payloads: Vec<Value> = items.into_iter().map(payload_in_full).collect();
@@ -172,7 +172,7 @@ fn null_payload() -> Value {
     json!({ "metadata": { "encoding": encode(NULL) } })
 }
 
-/// Metadata with an encoding, data, and nothing else: whatever differs is JSON that means itself.
+/// Metadata with an encoding, data, and nothing else; any other object is plain JSON.
 fn is_in_full(object: &Map<String, Value>) -> bool {
     let Some(metadata) = object.get("metadata").and_then(Value::as_object) else { return false };
     let Some(encoding) = metadata.get("encoding") else { return false };
@@ -186,11 +186,11 @@ fn is_in_full(object: &Map<String, Value>) -> bool {
 
 fn payloads_in_short(value: &Value) -> Option<Value> {
     let Some(payloads) = value.get("payloads") else { return Some(json!([])) };
-    // All of them or none: a list must not leave it open which form an item has.
+    // All or none: an item's form must not be ambiguous.
     payloads.as_array()?.iter().map(payload_in_short).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
-/// `None`: it holds no JSON, or says more than JSON can, or would take too much memory as a tree.
+/// `None` if it holds no JSON, has more than JSON can express, or would take too much memory as a tree.
 fn payload_in_short(payload: &Value) -> Option<Value> {
     let metadata = payload.get("metadata")?.as_object()?;
     let encoding = decode(metadata.get("encoding")?)?;

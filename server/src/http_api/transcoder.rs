@@ -1,17 +1,16 @@
-//! Where JSON and messages are converted into one another: small ones at once, large ones on threads that may block.
+//! Conversion between JSON and messages: small inputs inline, large ones on blocking threads.
 
 use std::sync::Arc;
 
+use cluster::errors::ServiceError;
 use tokio::sync::Semaphore;
 
-use cluster::errors::ServiceError;
-
-/// Converted in less than a millisecond.
+/// Input size that is converted inline, in less than 1 ms.
 const INLINE_BYTES: usize = 16 << 10;
-/// Text of large conversions at once; a larger one is converted alone. A short payload of ten bytes takes a kilobyte as a
-/// tree of JSON and a message, so this is some 50 MB.
+/// Text bytes of concurrent large conversions; a larger one runs alone. A short payload of ten bytes takes 1 KB as a
+/// JSON tree and a message, so this is some 50 MB.
 const IN_FLIGHT_BYTES: usize = 512 << 10;
-/// What a permit stands for.
+/// Text bytes per permit.
 const PERMIT_BYTES: usize = 4 << 10;
 /// Values and keys of one JSON text. In memory each takes up to 600 bytes, whatever it takes as text.
 pub(super) const VALUES_MAX: usize = 100_000;
@@ -26,7 +25,7 @@ impl Transcoder {
         Self { permits: Arc::new(Semaphore::new(IN_FLIGHT_BYTES / PERMIT_BYTES)) }
     }
 
-    /// A conversion whose input has this many bytes.
+    /// Runs a conversion whose input has `n_bytes`.
     ///
     /// # Errors
     /// `Internal` if it panics.
@@ -41,7 +40,7 @@ impl Transcoder {
         let n_permits = u32::try_from(n_bytes.min(IN_FLIGHT_BYTES) / PERMIT_BYTES).unwrap_or(u32::MAX);
         let permits = Arc::clone(&self.permits).acquire_many_owned(n_permits).await;
         let permits = permits.expect("the semaphore is never closed");
-        // The thread holds the permits: it goes on if the caller leaves.
+        // The thread holds the permits: it continues if the caller leaves.
         let converted = tokio::task::spawn_blocking(move || {
             let _permits = permits;
             conversion()
@@ -50,8 +49,7 @@ impl Transcoder {
     }
 }
 
-/// The values and keys of a JSON text, or more: counted without keeping anything. A text that is not JSON has some number,
-/// too.
+/// Upper bound of the values and keys of a JSON text, counted without allocation; also for a text that is not JSON.
 pub(super) fn n_values(text: &[u8]) -> usize {
     let (mut n_values, mut is_in_string, mut is_escaped) = (1, false, false);
     for byte in text {

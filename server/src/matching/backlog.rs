@@ -1,8 +1,8 @@
-//! What of a queue's backlog is in memory, what only in the store, and how far it is done. Pure: the store is told what
-//! this says by `keeper.rs`.
+//! Which part of a queue's backlog is in memory, which only in the store, and its ack levels. Pure: `keeper.rs` does
+//! the reads and writes.
 //!
-//! Each priority is a level of its own (a subqueue of the store). In a level tasks finish in any order; what the store
-//! hears is the ack level, up to which all are done and which never passes one that is not.
+//! Each priority is a separate level (a subqueue of the store). Tasks of a level finish in any order; the store gets
+//! the ack level, up to which all are done and which never passes an unfinished one.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ mod tests;
 
 pub(super) struct Backlog {
     levels: BTreeMap<Priority, Level>,
-    /// Finished tasks that the store still has a row of.
+    /// Tasks up to the ack level whose rows the store still has.
     n_unsaved: usize,
-    /// Ids that the next tasks will get: first and last.
+    /// First and last id left for new tasks.
     pub(super) ids_left: Option<(i64, i64)>,
     limits: Limits,
 }
@@ -26,20 +26,20 @@ pub(super) struct Backlog {
 pub(super) struct Limits {
     /// Tasks of one level kept in memory.
     pub(super) in_memory: usize,
-    /// Tasks read at once.
+    /// Tasks per read.
     pub(super) page: usize,
 }
 
-/// Where a task that was just written waits.
+/// Where a newly written task waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// Nobody needs to read it back.
+    /// It need not be read back.
     Memory,
-    /// Older ones are only there too, or there was no room: it will be read in its turn.
+    /// Older tasks are only there too, or memory is full: it is read in its turn.
     Store,
 }
 
-/// What the store may forget: all tasks of a level up to a position.
+/// Rows that the store may delete: all tasks of a level up to a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) priority: Priority,
@@ -47,7 +47,7 @@ pub(super) struct Done {
 }
 
 struct Level {
-    /// Tasks that are, or were since the ack level, in memory.
+    /// Tasks above the ack level that are or were in memory.
     loaded: BTreeMap<Position, Progress>,
     n_waiting: usize,
     acked: Position,
@@ -74,7 +74,7 @@ impl Backlog {
         Self { levels: BTreeMap::new(), n_unsaved: 0, ids_left: None, limits }
     }
 
-    /// Takes over what the record of the queue says; the tasks themselves are still to be read.
+    /// Restores the levels from the queue's record; the tasks themselves are read later.
     pub(super) fn restore(&mut self, subqueues: &[record::Subqueue]) {
         assert!(self.levels.is_empty(), "a backlog is restored once, before anything is added to it");
         for subqueue in subqueues {
@@ -84,7 +84,7 @@ impl Backlog {
         }
     }
 
-    /// A task was written, after all others of its level.
+    /// Adds a task that was written after all others of its level.
     pub(super) fn append(&mut self, rank: Rank) -> Placement {
         let level = self.levels.entry(rank.priority).or_insert_with(Level::empty);
         level.n_tasks += 1;
@@ -96,7 +96,7 @@ impl Backlog {
         Placement::Store
     }
 
-    /// A place for a task that the store will not have; `None` if there is no room.
+    /// Rank of a task that is kept in memory only; `None` if there is no room.
     pub(super) fn keep(&mut self, priority: Priority) -> Option<Rank> {
         let level = self.levels.entry(priority).or_insert_with(Level::empty);
         if level.n_waiting >= self.limits.in_memory {
@@ -108,14 +108,14 @@ impl Backlog {
         Some(Rank { priority, position })
     }
 
-    /// The level that is to be read next, and after which position.
+    /// The level to read next, and the position to read after.
     pub(super) fn next_read(&self) -> Option<(Priority, Position)> {
         let has_room = |level: &Level| level.n_waiting + self.limits.page <= self.limits.in_memory;
         let (priority, level) = self.levels.iter().find(|(_, level)| !level.is_complete && has_room(level))?;
         Some((*priority, level.read_to))
     }
 
-    /// What was read, in order, and whether nothing is left to read.
+    /// Adds a page that was read, in order; `is_last`: nothing is left to read.
     pub(super) fn load(&mut self, priority: Priority, positions: impl Iterator<Item = Position>, is_last: bool) {
         let level = self.levels.get_mut(&priority).expect("only a known level is read");
         for position in positions {
@@ -127,7 +127,7 @@ impl Backlog {
         }
     }
 
-    /// The task needs no worker any more.
+    /// Marks a task that needs no worker any more.
     pub(super) fn finish(&mut self, rank: Rank) {
         let Some(level) = self.levels.get_mut(&rank.priority) else { return };
         self.n_unsaved += level.finish(rank.position);
@@ -137,13 +137,13 @@ impl Backlog {
         self.n_unsaved
     }
 
-    /// What the store has rows of and may forget.
+    /// The done rows that the store still has.
     pub(super) fn done(&self) -> Vec<Done> {
         let behind = self.levels.iter().filter(|(_, level)| level.acked > level.deleted);
         behind.map(|(priority, level)| Done { priority: *priority, up_to: level.acked }).collect()
     }
 
-    /// The store has forgotten it.
+    /// The store has deleted these rows.
     pub(super) fn deleted(&mut self, done: &[Done]) {
         for Done { priority, up_to } in done {
             if let Some(level) = self.levels.get_mut(priority) {
@@ -155,7 +155,7 @@ impl Backlog {
         }
     }
 
-    /// What the store keeps with the lease.
+    /// The subqueue records stored with the lease.
     pub(super) fn subqueues(&self) -> Vec<record::Subqueue> {
         let subqueue = |(priority, level): (&Priority, &Level)| record::Subqueue {
             subqueue: priority.key(),
@@ -167,8 +167,8 @@ impl Backlog {
         self.levels.iter().map(subqueue).collect()
     }
 
-    /// The same as it will be once tasks of these priorities are written. Their levels exist from here on: what the
-    /// store does not list would not be found again.
+    /// The same with tasks of these priorities added. Creates their levels: a subqueue that the store does not list
+    /// would not be found again.
     pub(super) fn subqueues_with(&mut self, added: impl Iterator<Item = Priority>) -> Vec<record::Subqueue> {
         let mut n_added = BTreeMap::new();
         for priority in added {
@@ -199,7 +199,7 @@ impl Backlog {
         self.levels.values().map(|level| level.n_tasks.max(0)).sum()
     }
 
-    /// The highest ack level and read level: a queue has one of each as far as the public API knows.
+    /// The highest ack level and read level: the public API has one of each per queue.
     pub(super) fn task_ids(&self) -> (i64, i64) {
         let highest = |id: fn(&Level) -> i64| self.levels.values().map(id).max().unwrap_or(0);
         (highest(|level| level.acked.task_id), highest(|level| level.read_to.task_id))
@@ -223,7 +223,7 @@ impl Level {
         self.read_to = position;
     }
 
-    /// How many tasks the ack level passed.
+    /// Returns how many tasks the ack level passed.
     fn finish(&mut self, position: Position) -> usize {
         let previous = self.loaded.insert(position, Progress::Done);
         assert_eq!(previous, Some(Progress::Waiting), "{position:?} is finished once, after it was loaded");

@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MatchingConfig {
-    /// How long a poll may last without a task, in milliseconds. Load balancers often cut what is silent for longer than
-    /// a minute.
+    /// Duration of a poll without a task, in milliseconds. Load balancers often cut connections that are silent for
+    /// more than a minute.
     pub long_poll_ms: u64,
-    /// Polls that wait at once, over all task queues of the node. Each holds a connection's stream and a few kilobytes.
+    /// Polls waiting at once, over all task queues of the node. Each holds a connection's stream and a few kilobytes.
     pub outstanding_polls: usize,
-    /// Task queues loaded at once, each about 4 kB. Beyond it those that nothing waits in are unloaded early, and then calls
-    /// on other queues are refused: a tenant that makes up a queue per request must not take the node's memory.
+    /// Task queues loaded at once, about 4 kB each. Beyond it unused queues are unloaded early, then calls on new
+    /// queues are rejected: a tenant that invents a queue per request must not take the node's memory.
     pub loaded_queues: usize,
-    /// A queue that nobody polled and nothing was added to for this long is unloaded, in milliseconds. Longer than a poll.
+    /// A queue without polls and new tasks for this long is unloaded, in milliseconds. Longer than a poll.
     pub idle_unload_ms: u64,
     /// Tasks written in one append.
     pub spool_batch: usize,
-    /// Tasks of one queue that wait to be written; more are turned away, and history tries again later.
+    /// Tasks of one queue waiting to be written; more are rejected, and history retries later.
     pub spool_waiting: usize,
-    /// Backlog tasks read at once.
+    /// Backlog tasks per read.
     pub backlog_page: usize,
     /// Backlog tasks that one queue keeps in memory for each priority, at least two pages; the rest stays in the store.
     pub backlog_in_memory: usize,
-    /// Finished backlog tasks after which the store is told.
+    /// Finished backlog tasks after which a checkpoint is written.
     pub checkpoint_acks: usize,
-    /// The store is told of fewer finished tasks when no other has finished for so long, in milliseconds.
+    /// A checkpoint of fewer is written after this long without another one finishing, in milliseconds.
     pub checkpoint_quiet_ms: u64,
 }
 

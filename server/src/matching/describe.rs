@@ -1,4 +1,4 @@
-//! What a task queue tells about itself.
+//! Descriptions of a task queue for clients.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use super::matcher::Priority;
 use super::rate::UNLIMITED_PER_SECOND;
 use super::state::State;
 
-/// A moment by both clocks.
+/// The current time by both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
-    /// For what is stored or shown.
+    /// For stored or shown times.
     time: Timestamp,
-    /// For what happened in this process.
+    /// For times of events in this process.
     monotonic: Timestamp,
 }
 
@@ -27,7 +27,7 @@ impl Now {
         Self { time: env.now(), monotonic: env.monotonic() }
     }
 
-    /// When that was which happened in this process.
+    /// Wall time of an event in this process.
     fn time_of(self, monotonic: Timestamp) -> Timestamp {
         let ago = i64::try_from(self.monotonic.since(monotonic).as_nanos()).unwrap_or(i64::MAX);
         Timestamp(self.time.0.saturating_sub(ago))
@@ -42,7 +42,7 @@ pub(super) fn pollers(state: &State, now: Now) -> Vec<taskqueue::PollerInfo> {
     state.pollers.list(now.monotonic).into_iter().map(by_wall_clock).collect()
 }
 
-/// Which version of workers rules the queue: none does, and none ever did.
+/// Versioning of the queue: it has no worker version and never had one.
 #[expect(deprecated, reason = "clients look for it in the older form")]
 pub(super) fn unversioned() -> taskqueue::TaskQueueVersioningInfo {
     const NEVER: prost_types::Timestamp = prost_types::Timestamp { seconds: -62_135_596_800, nanos: 0 };
@@ -64,7 +64,7 @@ pub(super) fn stats(state: &State, now: Now) -> taskqueue::TaskQueueStats {
     }
 }
 
-/// Of the priorities that are in use. Rates are counted for the queue as a whole.
+/// Stats of the priorities in use. Rates are counted for the queue as a whole.
 pub(super) fn stats_by_priority(state: &State, now: Now) -> HashMap<i32, taskqueue::TaskQueueStats> {
     let of = |priority: Priority| taskqueue::TaskQueueStats {
         approximate_backlog_count: state.backlog.n_tasks_of(priority),
@@ -85,8 +85,8 @@ pub(super) fn status(state: &State) -> taskqueue::TaskQueueStatus {
     }
 }
 
-/// Tools ask for all types at once, and show none if they are refused one. There are no Nexus tasks yet, so none wait, and
-/// nobody polls for them.
+/// An empty description, because Nexus tasks are not built yet. Tools request all types at once and show none if one is
+/// rejected.
 pub(super) fn of_nexus_tasks(request: &public::DescribeTaskQueueRequest) -> public::DescribeTaskQueueResponse {
     let none = taskqueue::TaskQueueStats {
         approximate_backlog_age: Some(prost_types::Duration::default()),

@@ -1,5 +1,5 @@
-//! A task on its way to a poller. Whatever happens to the poller, the task ends in one of three ways: its start was
-//! recorded, history does not want it any more, or it is given back.
+//! A task in delivery to a poller. Whatever happens to the poller, the task ends in one of three ways: its start is
+//! recorded, history no longer needs it, or it is returned.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::partition::Partition;
 use super::queries::QueryTask;
 use super::task::Task;
 
-/// How a partition ends a waiting poll. `None`: empty, before its time (see `backlog_hint.rs`).
+/// Ends a waiting poll. `None`: an empty answer before the deadline (see `backlog_hint.rs`).
 pub(super) type PollSender = oneshot::Sender<Option<Delivery>>;
 
-/// What a poll brings.
+/// Result of a poll.
 pub(super) enum Delivery {
     Task(Dispatched),
     Query(QueryTask),
 }
 
-/// Gives the task back when dropped, so a poll that ends early, at any moment, swallows nothing.
+/// Returns the task on drop, so a poll that ends early, at any moment, loses nothing.
 pub(super) struct Dispatched {
     partition: Arc<Partition>,
-    /// Taken once, by whatever ends it.
+    /// Taken once, by the method that ends the delivery.
     cargo: Option<Cargo>,
 }
 
@@ -33,20 +33,20 @@ struct Cargo {
     origin: Origin,
 }
 
-/// Who answers for the task until its start is recorded.
+/// Owner of the task until its start is recorded.
 pub(super) enum Origin {
-    /// The caller that adds it, and waits for the verdict.
+    /// The caller that adds it and awaits the verdict.
     Adder(oneshot::Sender<Verdict>),
-    /// The backlog, which still has it at this place.
+    /// The backlog, which still has it at this rank.
     Backlog(Rank),
 }
 
-/// What became of a task that was handed to a poller by its adder.
+/// Outcome of a sync match.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// Its start was recorded, or history does not want it any more.
+    /// Its start was recorded, or history no longer needs it.
     Settled,
-    /// History could not be told: the adder, which is history, tries again.
+    /// The start could not be recorded: the adder, which is history, retries.
     Failed(ServiceError),
     /// The poller went away.
     Returned(Task),
@@ -61,10 +61,10 @@ impl Dispatched {
         &self.cargo.as_ref().expect("cargo is taken only by what consumes this").task
     }
 
-    /// Ends it by what history said to its start. `Ok(None)`: the poller goes on waiting for another.
+    /// Settles the task by history's response to its start. `Ok(None)`: the poller waits for another task.
     ///
     /// # Errors
-    /// The one that the poller is told, so that it slows down.
+    /// `ResourceExhausted`, for the poller to back off.
     pub(super) fn settle<R>(self, started: Result<R, ServiceError>) -> Result<Option<R>, ServiceError> {
         match started {
             Ok(response) => {
@@ -73,7 +73,7 @@ impl Dispatched {
             }
             Err(error) if error.is_transient() => {
                 self.fail(error.clone());
-                // More of the same would follow at once: the client's own backoff is the cure.
+                // The next start would fail the same way at once: the client must back off.
                 if matches!(error, ServiceError::ResourceExhausted { .. }) { Err(error) } else { Ok(None) }
             }
             Err(error) => {
@@ -84,18 +84,18 @@ impl Dispatched {
         }
     }
 
-    /// Takes the task out without giving it back: for the partition that made this, under its own lock.
+    /// Takes the task without returning it: for the partition that made this, under its own lock.
     pub(super) fn reclaim(mut self) -> Task {
         self.cargo.take().expect("cargo is taken only by what consumes this").task
     }
 
-    /// A worker has it.
+    /// A worker got it.
     fn consume(self) {
         self.partition.dispatched();
         self.finish();
     }
 
-    /// No worker is to have it.
+    /// It is obsolete: no worker gets it.
     fn discard(self) {
         self.partition.unused_token();
         self.finish();
@@ -103,7 +103,7 @@ impl Dispatched {
 
     fn finish(mut self) {
         match self.cargo.take().map(|cargo| cargo.origin) {
-            // An adder that is gone adds it again, and history turns the second start away.
+            // An adder that is gone adds it again, and history rejects the second start.
             Some(Origin::Adder(verdict)) => drop(verdict.send(Verdict::Settled)),
             Some(Origin::Backlog(rank)) => self.partition.finish(rank),
             None => {}
@@ -115,7 +115,7 @@ impl Dispatched {
         match self.cargo.take() {
             Some(Cargo { origin: Origin::Adder(verdict), .. }) => drop(verdict.send(Verdict::Failed(error))),
             Some(Cargo { origin: Origin::Backlog(rank), task }) => {
-                debug!(queue = %self.partition.key().name, workflow_id = %task.workflow_id, %error, "start put off");
+                debug!(queue = %self.partition.key().name, workflow_id = %task.workflow_id, %error, "start deferred");
                 self.partition.put_off(rank, task);
             }
             None => {}
@@ -126,11 +126,11 @@ impl Dispatched {
         let (queue, task) = (&self.partition.key().name, self.task());
         let (workflow_id, run_id, event_id) = (&task.workflow_id, &task.run_id, task.scheduled_event_id);
         if matches!(error, ServiceError::TaskAlreadyStarted(_)) {
-            debug!(%queue, workflow_id, %run_id, event_id, "task was started before");
+            debug!(%queue, workflow_id, %run_id, event_id, "task already started; dropped");
         } else if matches!(error, ServiceError::NotFound(_)) {
-            info!(%queue, workflow_id, %run_id, event_id, %error, "task is over");
+            info!(%queue, workflow_id, %run_id, event_id, %error, "task obsolete; dropped");
         } else {
-            error!(%queue, workflow_id, %run_id, event_id, %error, "task dropped: its start will never be recorded");
+            error!(%queue, workflow_id, %run_id, event_id, %error, "start failed permanently; task dropped");
         }
     }
 }

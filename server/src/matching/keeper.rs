@@ -1,8 +1,8 @@
-//! What a partition asks of the store, one statement after the other: load, append, read, checkpoint.
+//! Store access of a partition, one statement at a time: load, append, read, checkpoint.
 //!
-//! One keeper per partition, so what waits while a statement is under way goes into the next one (group commit). It
-//! asks nothing while nothing happens. The lease is taken when the store is known to have something of the queue, or
-//! when the first task is to be written: a queue that only sees pollers and sync matches is never leased.
+//! One keeper per partition, so tasks that arrive during a statement go into the next one (group commit). An idle
+//! keeper sends no statements. The lease is taken when the store has a record of the queue, or when the first task is
+//! written: a queue that only sees pollers and sync matches is never leased.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use super::partition::Partition;
 use super::state::{Phase, State, Unwritten, Waiter};
 use super::task::Task;
 
-/// After a failed statement the next waits so long, doubled each time up to the longest.
+/// Base and maximum of the exponential backoff after a failed statement.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
 
-/// A task that could not be written again at the end of the backlog stays in its place, and is tried again after this.
+/// Retry delay of a task whose move to the end of the backlog failed; it keeps its rank.
 const RESPOOL_RETRY: Duration = Duration::from_secs(10);
 
 pub(super) struct Keeper {
     partition: Arc<Partition>,
     lease: Lease,
     is_loaded: bool,
-    /// No statement is tried before; appends are, for somebody waits for the answer.
+    /// Earliest time of the next statement; appends do not wait, because callers do.
     retry_at: Timestamp,
     n_failures: u32,
 }
@@ -52,7 +52,7 @@ impl Keeper {
         Self { partition, lease, is_loaded: false, retry_at, n_failures: 0 }
     }
 
-    /// Until the partition is idle, drained, or lost to another owner.
+    /// Runs until the partition is idle, drained, or lost to another owner.
     pub(super) async fn run(mut self) {
         loop {
             match self.next_work() {
@@ -61,7 +61,7 @@ impl Keeper {
                 Work::Read { priority, after } => self.read(priority, after).await,
                 Work::Checkpoint(done) => self.checkpoint(done).await,
                 Work::Sleep(span) => {
-                    // Whichever comes first; `next_work` looks at everything anyway.
+                    // Whichever comes first; `next_work` checks everything anyway.
                     let _ = tokio::time::timeout(span, self.partition.woken()).await;
                 }
                 Work::End => return,
@@ -84,7 +84,7 @@ impl Keeper {
         }
     }
 
-    /// Reads come before appends, or tasks that keep coming would starve the pollers of those that are only stored.
+    /// Reads come before appends: else a stream of new tasks would keep stored ones from the pollers.
     fn open_work(&self, state: &mut State, now: Timestamp) -> Work {
         let is_idle = state.is_idle(now);
         if self.retry_at <= now {
@@ -106,7 +106,7 @@ impl Keeper {
         Work::Sleep(state.keeper_sleeps(now, self.retry_at).since(now))
     }
 
-    /// Writes what waits, tells once what is done, and ends.
+    /// Writes waiting tasks, then one checkpoint, and ends.
     fn last_work(&self, state: &mut State) -> Work {
         if self.is_loaded && state.has_spooled() {
             return Work::Append(state.take_spooled());
@@ -115,7 +115,7 @@ impl Keeper {
         if done.is_empty() || self.n_failures > 0 { Work::End } else { Work::Checkpoint(done) }
     }
 
-    /// Learns what the store has of this queue.
+    /// Loads the queue's record.
     async fn load(&mut self) {
         let must_write = self.partition.state().has_spooled();
         let found = if must_write { self.lease.take().await.map(Some) } else { self.lease.take_if_used().await };
@@ -173,13 +173,13 @@ impl Keeper {
                 self.n_failures = 0;
                 self.partition.state().backlog.deleted(&done);
             }
-            // It asks for nothing that could not be asked for again.
+            // A checkpoint is idempotent, so it is retried.
             Err(error @ StoreError::OutcomeUnknown(_)) => self.later(&error),
             Err(error) => self.failed(&error),
         }
     }
 
-    /// From here on the tasks cannot be lost, and their adders may know.
+    /// The tasks are durable: acknowledges them to their adders.
     fn written(&self, batch: Vec<(Rank, Unwritten)>) {
         let now = self.partition.now();
         let mut state = self.partition.state();
@@ -196,8 +196,8 @@ impl Keeper {
         }
     }
 
-    /// The batch, or part of it, may have been written all the same. Then nobody reads it before the next load, and
-    /// history, which adds the tasks again, turns the second start away.
+    /// The batch may have been written all the same. It is then not read before the next load, and history, which adds
+    /// the tasks again, rejects the second start.
     fn refuse(&self, batch: Vec<Unwritten>, error: &StoreError) {
         let until = self.partition.now() + RESPOOL_RETRY;
         let mut state = self.partition.state();
@@ -218,7 +218,7 @@ impl Keeper {
             match Task::decode(&data) {
                 Some(task) => state.place(rank, task),
                 None => {
-                    error!(queue = %self.partition.key().name, ?rank, "a backlog task cannot be read: dropped");
+                    error!(queue = %self.partition.key().name, ?rank, "backlog task does not decode; dropped");
                     state.finish(rank, now);
                 }
             }
@@ -227,9 +227,9 @@ impl Keeper {
 
     fn failed(&mut self, error: &StoreError) {
         match error {
-            // Whoever has the lease now reads from the store all that is in memory here, and so do we if it is us.
+            // The lease's owner, possibly this node again, reads from the store all that is in memory here.
             StoreError::LeaseLost(_) | StoreError::OutcomeUnknown(_) | StoreError::Refused(_) => {
-                info!(queue = %self.partition.key().name, %error, "the task queue is given up");
+                info!(queue = %self.partition.key().name, %error, "task queue lease may be lost; unloading");
                 self.partition.state().close();
             }
             StoreError::Unavailable(_) | StoreError::TooLarge(_) | StoreError::Corrupt(_) => self.later(error),
@@ -239,12 +239,12 @@ impl Keeper {
     fn later(&mut self, error: &StoreError) {
         self.n_failures = self.n_failures.saturating_add(1);
         let backoff = RETRY_FIRST.saturating_mul(1 << self.n_failures.min(10)).min(RETRY_LONGEST);
-        warn!(queue = %self.partition.key().name, %error, "the task queue waits for the store");
+        warn!(queue = %self.partition.key().name, %error, "task queue statement failed; backing off");
         self.retry_at = self.partition.now() + self.partition.env().jittered(backoff);
     }
 }
 
-/// However the keeper ends, by a panic too, nobody waits for it in vain.
+/// However the keeper ends, even by a panic, no caller keeps waiting for it.
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.partition.state().close();

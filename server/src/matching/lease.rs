@@ -1,6 +1,6 @@
-//! The lease on one task-queue partition, and the statements that are made under it.
+//! The lease on one task-queue partition, and the statements under it.
 //!
-//! Ids of tasks come from the lease: each lease has a block of its own, so no two owners ever write the same row.
+//! Task ids come from the lease: each lease has its own block, so no two owners ever write the same row.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::backlog::Done;
 use super::matcher::{Position, Priority, Rank};
 use super::task::QueueKey;
 
-/// How many ids a lease has: as many as one queue writes in hours, and enough leases for ever.
+/// Bits of a lease's id block: hours of one queue's writes, and 2^39 leases.
 const BLOCK_BITS: u32 = 24;
 
-/// How often an append whose outcome is unknown is written again.
+/// Attempts of an append whose outcome is unknown.
 const APPEND_TRIES: usize = 4;
 
 pub(super) struct Lease {
@@ -30,7 +30,7 @@ pub(super) struct Lease {
     held: Option<Held>,
 }
 
-/// A lease that this process took, and nobody else since as far as it knows.
+/// A lease that this process took and, as far as it knows, still holds.
 struct Held {
     range_id: RangeId,
     record: record::TaskQueue,
@@ -50,7 +50,7 @@ impl Lease {
         Self { store, queue, owner, env, held: None }
     }
 
-    /// Takes the lease, whoever has it: from here on no other owner can write. What was written before is listed.
+    /// Takes the lease from any owner, which fences that owner's writes. Returns the stored subqueues.
     pub(super) async fn take(&mut self) -> Result<Vec<Subqueue>, StoreError> {
         self.held = None;
         let claim = Claim { owner: self.owner.clone(), nonce: self.env.new_uuid() };
@@ -60,7 +60,7 @@ impl Lease {
         Ok(subqueues)
     }
 
-    /// The same, if the store has ever had something of this queue.
+    /// The same, if the store has a record of this queue.
     pub(super) async fn take_if_used(&mut self) -> Result<Option<Vec<Subqueue>>, StoreError> {
         match self.store.load(&self.queue).await? {
             Some(_) => self.take().await.map(Some),
@@ -68,17 +68,17 @@ impl Lease {
         }
     }
 
-    /// Makes sure that this many tasks can be given ids.
+    /// Ensures that `n` task ids are left.
     pub(super) async fn reserve(&mut self, n: usize) -> Result<(), StoreError> {
         let Some(held) = &self.held else {
-            // When the queue was loaded the store had nothing of it. If it has now, another owner has written since.
+            // The store had nothing of the queue when it was loaded. If it has now, another owner has written since.
             let is_unused = self.take().await?.is_empty();
             return if is_unused { Ok(()) } else { Err(self.lost()) };
         };
         if held.has_ids(n) { Ok(()) } else { self.renew(held.range_id).await }
     }
 
-    /// The place of the next task, after all others of its level.
+    /// Rank of the next task, after all others of its level.
     pub(super) fn next_rank(&mut self, priority: Priority) -> Rank {
         let held = self.held.as_mut().expect("ids were reserved");
         let position = Position { pass: 0, task_id: held.next_task_id };
@@ -86,8 +86,8 @@ impl Lease {
         Rank { priority, position }
     }
 
-    /// Writes all of the tasks, or none. When nobody knows which, the same rows are written again: that settles the
-    /// first try, and once or twice, they are the same rows.
+    /// Writes all of the tasks, or none. If the outcome is unknown, writes the same rows again: that is idempotent and
+    /// settles the first attempt.
     pub(super) async fn append(&self, rows: Vec<(Rank, Bytes)>, subqueues: Vec<Subqueue>) -> Result<(), StoreError> {
         let held = self.held.as_ref().expect("ids were reserved");
         let record = held.record(subqueues, &self.env);
@@ -108,7 +108,7 @@ impl Lease {
         Ok(Page { tasks, is_last: !page.has_more })
     }
 
-    /// Lets the store forget what is done.
+    /// Deletes done tasks and saves the ack levels.
     pub(super) async fn checkpoint(&self, done: &[Done], subqueues: Vec<Subqueue>) -> Result<(), StoreError> {
         let held = self.held.as_ref().ok_or_else(|| self.lost())?;
         let record = held.record(subqueues, &self.env);
@@ -117,12 +117,12 @@ impl Lease {
         self.store.save(&self.queue, held.range_id, &record, &completed).await
     }
 
-    /// First and last of the ids that are left.
+    /// First and last id left.
     pub(super) fn ids_left(&self) -> Option<(i64, i64)> {
         self.held.as_ref().map(|held| (held.next_task_id, held.end_task_id() - 1))
     }
 
-    /// Raises the lease that is held, for a new block of ids.
+    /// Renews the held lease for a new block of ids.
     async fn renew(&mut self, held: RangeId) -> Result<(), StoreError> {
         self.take().await?;
         let is_ours = self.held.as_ref().is_some_and(|renewed| renewed.range_id == held.next());

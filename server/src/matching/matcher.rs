@@ -1,15 +1,14 @@
-//! Tasks × pollers → pairs. Pure: knows no clock, channel or store.
+//! Tasks × pollers → pairs. Pure: no clock, channel or store.
 //!
-//! Tasks go by priority, then by their place in the backlog; pollers go by arrival. So no poll starves, and no task
-//! but for those of a higher priority.
+//! Tasks are ordered by priority, then by backlog position; pollers by arrival. So no poll starves, and a task only
+//! behind higher priorities.
 
 use std::collections::BTreeMap;
 
 #[cfg(test)]
 mod tests;
 
-/// Tasks and pollers that wait for each other. Both wait at once only while something else, a rate limit, holds the
-/// pairs back.
+/// Tasks and pollers that wait for each other. Both wait at once only while a rate limit holds the pairs back.
 pub(super) struct Matcher<T, P> {
     tasks: BTreeMap<Rank, T>,
     /// Keys are handed out in ascending order, so the first has waited longest.
@@ -17,7 +16,7 @@ pub(super) struct Matcher<T, P> {
     next_poller: u64,
 }
 
-/// Which task goes first.
+/// Dispatch order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub(super) priority: Priority,
@@ -28,7 +27,7 @@ pub(super) struct Rank {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Priority(u8);
 
-/// A place in a backlog: by fairness pass, then by age.
+/// Position in a backlog: by fairness pass, then by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     pub(super) pass: i64,
@@ -43,7 +42,7 @@ impl Priority {
     const LAST: i32 = 5;
     const DEFAULT: i32 = 3;
 
-    /// Zero stands for the default in the public API; what lies outside of the range means its nearest end.
+    /// Zero is the default in the public API; keys outside of the range are clamped.
     pub(super) fn from_key(key: i32) -> Self {
         let key = if key == 0 { Self::DEFAULT } else { key.clamp(Self::FIRST, Self::LAST) };
         Self(u8::try_from(key).expect("clamped to a small range"))
@@ -76,7 +75,7 @@ impl<T, P> Matcher<T, P> {
         key
     }
 
-    /// Nothing if it has left with a task.
+    /// `None` if it was paired.
     pub(super) fn remove_poller(&mut self, key: PollerKey) -> Option<P> {
         self.pollers.remove(&key)
     }
@@ -104,12 +103,12 @@ impl<T, P> Matcher<T, P> {
         Some((rank, task, poller))
     }
 
-    /// Whether a task that just came may go to a poller at once: it may not overtake one that waits.
+    /// Whether a new task may go to a poller at once: it may not overtake a waiting one.
     pub(super) fn has_free_poller(&self) -> bool {
         self.tasks.is_empty() && !self.pollers.is_empty()
     }
 
-    /// The poller for a task that just came.
+    /// The poller for a new task.
     pub(super) fn take_free_poller(&mut self) -> Option<P> {
         if !self.has_free_poller() {
             return None;
@@ -117,7 +116,7 @@ impl<T, P> Matcher<T, P> {
         self.pollers.pop_first().map(|(_, poller)| poller)
     }
 
-    /// The poller that has waited longest, for what goes before every task.
+    /// The poller that has waited longest, for a delivery that precedes every task.
     pub(super) fn take_poller(&mut self) -> Option<P> {
         self.pollers.pop_first().map(|(_, poller)| poller)
     }
@@ -137,12 +136,12 @@ impl<T, P> Matcher<T, P> {
         (rank.priority == priority).then_some(task)
     }
 
-    /// In their order.
+    /// In dispatch order.
     pub(super) fn take_tasks(&mut self) -> impl Iterator<Item = T> + use<T, P> {
         std::mem::take(&mut self.tasks).into_values()
     }
 
-    /// The pollers leave empty-handed and the tasks stay in the store.
+    /// Drops the pollers, ending their polls; the tasks stay in the store.
     pub(super) fn clear(&mut self) {
         self.tasks.clear();
         self.pollers.clear();

@@ -1,6 +1,6 @@
-//! Brings tasks and pollers together: at once if a poller waits, else by way of a durable backlog.
+//! Matches tasks with pollers: at once if a poller waits, else through a durable backlog.
 //!
-//! In reading order: what the peers call; one queue and its pure parts; what is written to the store, and when.
+//! In reading order: the service's calls; one queue and its pure parts; what is written to the store, and when.
 
 pub mod service;
 pub mod config;

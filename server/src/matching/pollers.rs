@@ -1,4 +1,4 @@
-//! Who has polled a queue lately.
+//! Recent pollers of a queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ mod tests;
 /// A worker that was not seen for this long is forgotten.
 const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
-/// Workers remembered for one queue. Identities are the clients' choice, so their number is not ours.
+/// Workers remembered for one queue. Clients choose identities, so their number needs a bound.
 const REMEMBERED: usize = 1000;
 
-/// Bytes of the workers that are remembered for one queue: an answer of `DescribeTaskQueue` lists them all, twice in the
-/// enhanced mode, and fits the 4 MiB that clients take.
+/// Bytes of the workers remembered for one queue: a `DescribeTaskQueue` response lists them all, twice in the enhanced
+/// mode, and fits the 4 MiB that clients accept.
 const QUEUE_BYTES: usize = 1 << 20;
 
-/// Bytes of the workers that are remembered for all queues of a node. Beyond it a worker is served, but not listed.
+/// Bytes of the workers remembered for all queues of a node. Beyond it a worker is served, but not listed.
 const NODE_BYTES: usize = 32 << 20;
 
-/// What an entry takes besides its texts.
+/// Size of an entry without its texts.
 const ENTRY_BYTES: usize = 256;
 
-/// How many bytes all queues of a node remember of their workers.
+/// Bytes of all entries of a node's queues.
 #[derive(Default)]
 pub(super) struct PollerMemory(AtomicUsize);
 
@@ -47,26 +47,26 @@ impl PollerMemory {
     }
 }
 
-/// What a worker says of itself when it polls.
+/// A worker's description of itself in a poll.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Poller {
     pub(super) identity: String,
-    /// How many tasks a second its queue may give out. `None`: it sets no limit.
+    /// Limit that it sets on its queue, in tasks per second. `None`: none.
     pub(super) tasks_per_second: Option<f64>,
     pub(super) version_capabilities: Option<WorkerVersionCapabilities>,
     pub(super) deployment_options: Option<WorkerDeploymentOptions>,
-    /// Of a poll of a sticky queue: the queue that the worker shares with others. Empty if its SDK does not name it.
+    /// In a sticky poll: the worker's normal queue. Empty if its SDK does not name it.
     pub(super) normal_queue: String,
 }
 
 pub(super) struct PollerHistory {
     seen: HashMap<String, Seen>,
-    /// Of all entries.
+    /// Sum over all entries.
     n_bytes: usize,
     memory: Arc<PollerMemory>,
-    /// Of the latest poll of a worker that has not left since.
+    /// Time of the latest poll of a worker that has not left since.
     last_seen_at: Option<Timestamp>,
-    /// Of the latest poll of any worker.
+    /// Time of the latest poll of any worker.
     last_polled_at: Option<Timestamp>,
 }
 
@@ -116,7 +116,7 @@ impl PollerHistory {
         self.seen.insert(poller.identity.clone(), seen);
     }
 
-    /// It said that it will not come back.
+    /// The worker shuts down.
     pub(super) fn left(&mut self, identity: &str) {
         self.forget(identity);
         self.last_seen_at = self.seen.values().map(|seen| seen.at).max();
@@ -136,7 +136,7 @@ impl PollerHistory {
         recent.map(|(identity, seen)| described(identity, seen)).collect()
     }
 
-    /// Forgets workers that are long gone, then those that were away longest. `false` if there is no room for so much.
+    /// Evicts expired workers, then the least recently seen. `false` if `n_bytes` exceed a queue's limit.
     fn make_room(&mut self, n_bytes: usize, now: Timestamp) -> bool {
         if n_bytes > QUEUE_BYTES {
             return false;

@@ -1,12 +1,11 @@
-//! The polls that wait right now, by the id their caller gave them, so that they can be ended from outside.
+//! Outstanding polls by the id that their caller gave them, so that they can be cancelled.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tokio::sync::oneshot;
-
-use cluster::errors::ServiceError;
 
 pub(super) struct Polls {
     outstanding: Mutex<Table>,
@@ -21,18 +20,18 @@ struct Table {
 }
 
 struct Entry {
-    /// Tells a poll from a later one of the same id.
+    /// Sets a poll apart from a later one of the same id.
     number: u64,
     /// Dropping it cancels the poll.
     _cancel: oneshot::Sender<()>,
 }
 
-/// One poll's entry, which goes when the poll does.
+/// A poll's entry, removed on drop.
 pub(super) struct OutstandingPoll {
     polls: Arc<Polls>,
     id: String,
     number: u64,
-    /// Resolves, with an error, when the poll is to end.
+    /// Resolves, with an error, when the poll is cancelled.
     pub(super) cancelled: oneshot::Receiver<()>,
 }
 
@@ -65,7 +64,7 @@ impl Polls {
         self.outstanding().by_id.remove(id);
     }
 
-    /// Ends all of them, and takes no more.
+    /// Cancels all polls and rejects new ones.
     pub(super) fn stop(&self) {
         let mut outstanding = self.outstanding();
         outstanding.is_stopped = true;

@@ -1,4 +1,4 @@
-//! Queries: a worker is asked about a run. Nothing is stored: a query meets a poller, or its caller gives up.
+//! Queries of runs. Nothing is stored: a query reaches a poller, or its caller gives up.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,22 +19,22 @@ use super::service::{ADD_TRIES, Service};
 use super::task::{Kind, QueueKey, TaskType, namespace_id};
 use crate::peers::HistoryService;
 
-/// Queries of one node that are awaited at once.
+/// Queries outstanding on one node.
 const AWAITED_MAX: usize = 10_000;
 
-/// Bytes of the queries of one node that are awaited at once. A query without a worker is kept until its caller gives up,
-/// and a caller chooses how large its arguments are: `AWAITED_MAX` of the largest would take 40 GB.
+/// Bytes of the queries outstanding on one node. A query without a worker is kept until its caller gives up, and a
+/// caller chooses the size of its arguments: `AWAITED_MAX` of the largest would take 40 GB.
 pub(super) const AWAITED_BYTES_MAX: usize = 32 << 20;
 
-/// A queue that nobody polled for so long has no worker, as far as a query's caller is concerned.
+/// A queue without a poll for this long has no worker, as far as a query's caller is concerned.
 const WORKER_GONE_AFTER: Duration = Duration::from_secs(20);
 
-/// So long before the caller gives up he is told that there is no worker, if there is none.
+/// Without a worker, answers this long before the caller's deadline, so the caller sees that and not a timeout.
 const NO_WORKER_MARGIN: Duration = Duration::from_secs(1);
 
 type Outcome = Result<public::QueryWorkflowResponse, ServiceError>;
 
-/// The queries whose answers are awaited on this node.
+/// The queries outstanding on this node.
 #[derive(Default)]
 pub(super) struct Queries {
     awaited: Mutex<HashMap<String, Awaited>>,
@@ -47,30 +47,30 @@ struct Awaited {
     answer: oneshot::Sender<Outcome>,
 }
 
-/// A query that looks for a worker.
+/// A query that waits for a worker.
 pub(super) struct Query {
     pub(super) id: String,
-    /// Its age: lower numbers were asked earlier.
+    /// Its age: lower is older.
     pub(super) number: u64,
     request: Box<public::QueryWorkflowRequest>,
     queries: Arc<Queries>,
 }
 
-/// A query that was given to a poll. Goes back to the queue when dropped, so a poll that ends early swallows nothing.
+/// A query in delivery to a poll. Returns to the queue on drop, so a poll that ends early loses nothing.
 pub(super) struct QueryTask {
     partition: Arc<Partition>,
-    /// Taken once, by whatever ends it.
+    /// Taken once, by the method that ends the delivery.
     query: Option<Query>,
 }
 
-/// The caller's side. Whatever comes after he has left finds nobody.
+/// The caller's side. On drop, later answers are discarded.
 struct Awaiting {
     queries: Arc<Queries>,
     id: String,
     number: u64,
     n_bytes: usize,
     answer: oneshot::Receiver<Outcome>,
-    /// Where it was asked.
+    /// Where it was submitted.
     partition: Option<Arc<Partition>>,
 }
 
@@ -82,7 +82,7 @@ impl Queries {
         n_bytes: usize,
     ) -> Result<Awaiting, ServiceError> {
         let mut awaited = self.awaited();
-        // Changed under the lock only upwards, so the sum cannot pass the bound between the look and the change.
+        // Grows under the lock only, so the sum cannot exceed the bound between check and update.
         let n_bytes_after = self.n_bytes.load(Ordering::Relaxed).saturating_add(n_bytes);
         if awaited.len() >= AWAITED_MAX || n_bytes_after > AWAITED_BYTES_MAX {
             return Err(ServiceError::ResourceExhausted {
@@ -103,12 +103,12 @@ impl Queries {
         self.n_bytes.load(Ordering::Relaxed)
     }
 
-    /// Nobody is answered any more: those who wait ask elsewhere.
+    /// Drops all outstanding queries: their callers retry elsewhere.
     pub(super) fn stop(&self) {
         self.awaited().clear();
     }
 
-    /// Anybody can make up a token, so the namespace must be the query's own.
+    /// A token can be forged, so the namespace must be the query's own.
     fn take(&self, id: &str, namespace_id: NamespaceId) -> Option<oneshot::Sender<Outcome>> {
         let mut awaited = self.awaited();
         awaited.get(id).filter(|query| query.namespace_id == namespace_id)?;
@@ -121,7 +121,7 @@ impl Queries {
 }
 
 impl Query {
-    /// No worker will have it; the caller hears why.
+    /// Returns the error to the caller: no worker will get it.
     pub(super) fn fail(self, error: ServiceError) {
         let awaited = self.queries.awaited().remove(&self.id);
         if let Some(awaited) = awaited {
@@ -139,7 +139,7 @@ impl QueryTask {
         Self { partition, query: Some(query) }
     }
 
-    /// Takes the query out without giving it back: a worker has it, or the partition that made this.
+    /// Takes the query without returning it to the queue: a worker has it, or the partition that made this.
     pub(super) fn reclaim(mut self) -> Query {
         self.query.take().expect("taken only by what consumes this")
     }
@@ -161,7 +161,7 @@ impl Drop for QueryTask {
 }
 
 impl Awaiting {
-    /// What the worker answers, or that there is none, or that it took too long.
+    /// The worker's answer, or an error: no worker, or deadline exceeded.
     async fn outcome(&mut self, partition: &Partition, deadline: Instant) -> Outcome {
         let lost = |_| Err(unloaded());
         let look_at = deadline.checked_sub(NO_WORKER_MARGIN).unwrap_or(deadline);
@@ -183,7 +183,7 @@ impl Awaiting {
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
-        // In this order: whoever gives it back to the queue in between sees that nobody waits for it.
+        // In this order: a concurrent return to the queue then sees that the query is not awaited.
         self.queries.awaited().remove(&self.id);
         if let Some(partition) = &self.partition {
             partition.unask(self.number);
@@ -193,7 +193,7 @@ impl Drop for Awaiting {
 }
 
 impl Service {
-    /// Asks a worker, and waits for what it answers.
+    /// Sends a query to a worker and waits for the answer.
     pub async fn query_workflow(
         &self,
         request: request::QueryWorkflowRequest,
@@ -223,7 +223,7 @@ impl Service {
         Err(unloaded())
     }
 
-    /// A worker has answered.
+    /// Returns a worker's answer to the query's caller.
     pub async fn respond_query_task_completed(
         &self,
         request: request::RespondQueryTaskCompletedRequest,
@@ -236,7 +236,7 @@ impl Service {
         Ok(public::RespondQueryTaskCompletedResponse {})
     }
 
-    /// What the worker gets that polled this queue. `None`: nobody waits for its answer any more, or history had none.
+    /// The response to the poll that got a query. `None`: its caller is gone, or history failed it.
     pub(super) async fn start_query(
         &self,
         key: &QueueKey,
@@ -286,7 +286,7 @@ fn outcome_of(answer: public::RespondQueryTaskCompletedRequest) -> Outcome {
             let failure = answer.failure.map(Box::new);
             Err(ServiceError::QueryFailed { message: answer.error_message, failure })
         }
-        // The worker's mistake, and not ours: for the caller the query failed.
+        // The worker's error, not the server's: for the caller the query failed.
         QueryResultType::Unspecified => {
             Err(ServiceError::QueryFailed { message: "unknown query completed type".into(), failure: None })
         }

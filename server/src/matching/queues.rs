@@ -20,20 +20,20 @@ use super::partition::{Added, Partition};
 use super::pollers::PollerMemory;
 use super::task::{QueueKey, Task};
 
-/// Queues of a namespace that are read at once to be removed.
+/// Queues per read when a namespace is removed.
 const REMOVED_AT_ONCE: usize = 100;
 
-/// Bytes of a queue's name, on average over the queues that are loaded at most: longer names leave room for fewer queues.
+/// Bytes of a queue's name, on average over `loaded_queues`: longer names leave room for fewer queues.
 const NAME_BYTES: usize = 100;
 
-/// How often room is made at most: it takes some milliseconds when there are as many queues as may be loaded.
+/// Minimum time between sweeps: one takes some milliseconds at the limit of loaded queues.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Queues {
     env: Env,
     store: TaskQueueStore,
     config: Arc<MatchingConfig>,
-    /// Names this process in the leases that it takes.
+    /// Identifies this process in its leases.
     owner: String,
     loaded: Mutex<Loaded>,
     poller_memory: Arc<PollerMemory>,
@@ -42,10 +42,10 @@ pub(super) struct Queues {
 #[derive(Default)]
 struct Loaded {
     partitions: HashMap<QueueKey, Arc<Partition>>,
-    /// Of the names of all loaded queues.
+    /// Sum over the loaded queues.
     name_bytes: usize,
     keepers: JoinSet<()>,
-    /// When room was last made.
+    /// Time of the last sweep.
     swept_at: Option<Timestamp>,
     is_stopped: bool,
 }
@@ -56,8 +56,8 @@ impl Loaded {
         self.partitions.len() >= config.loaded_queues || self.name_bytes >= name_bytes_max
     }
 
-    /// Unloads queues in which nothing waits before their time, so that names which a client makes up do not keep others
-    /// out. Looks at all of them, and so not at every call.
+    /// Unloads unused queues before their idle time, so that names which a client invents do not keep others out. Scans
+    /// all queues, so not at every call.
     fn make_room(&mut self, now: Timestamp) {
         if self.swept_at.is_some_and(|at| now.since(at) < SWEEP_INTERVAL) {
             return;
@@ -86,7 +86,7 @@ impl Queues {
         Arc::clone(&self.poller_memory)
     }
 
-    /// The queue's partition, which begins to load if it is not there.
+    /// The queue's partition, which begins to load if it is absent.
     pub(super) fn load(self: &Arc<Self>, key: &QueueKey) -> Result<Arc<Partition>, ServiceError> {
         let mut loaded = self.loaded();
         if loaded.is_stopped {
@@ -106,11 +106,11 @@ impl Queues {
             });
         }
         let partition = Partition::new(key.clone(), self);
-        // One that is closed may still be in its place.
+        // A closed partition may still be in the map.
         if loaded.partitions.insert(key.clone(), Arc::clone(&partition)).is_none() {
             loaded.name_bytes += key.name.len();
         }
-        // Those that have ended are taken out here, so that the set does not grow with every queue there ever was.
+        // Removes ended keepers, so that the set does not grow with every queue ever loaded.
         while loaded.keepers.try_join_next().is_some() {}
         let keeper = Keeper::new(Arc::clone(&partition), self.store.clone(), self.owner.clone());
         loaded.keepers.spawn(keep(keeper, Arc::clone(&partition), Arc::downgrade(self)));
@@ -129,13 +129,13 @@ impl Queues {
         let n_lost =
             join_all(added).await.into_iter().filter(|added| !matches!(added, Ok(Added::Matched | Added::Spooled)));
         match n_lost.count() {
-            0 => debug!(queue = %key.name, n_tasks, "moved the tasks of a worker that left"),
-            n_lost => info!(queue = %key.name, n_tasks, n_lost, "tasks of a worker that left wait for their timeout"),
+            0 => debug!(queue = %key.name, n_tasks, "sticky worker left; its tasks moved"),
+            n_lost => info!(queue = %key.name, n_tasks, n_lost, "sticky worker left; tasks wait for their timeout"),
         }
     }
 
-    /// Deletes all that is stored of a namespace's queues. The lease is taken from whoever has it, which closes the queue
-    /// at its next statement.
+    /// Deletes all that is stored of a namespace's queues. Taking the lease fences its owner, which closes the queue at
+    /// its next statement.
     pub(super) async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
         loop {
             let queues = self.store.queues(namespace_id, REMOVED_AT_ONCE).await?;
@@ -151,7 +151,7 @@ impl Queues {
         }
     }
 
-    /// Every queue writes what waits to be written, and is closed.
+    /// Every queue writes its waiting tasks and closes.
     pub(super) async fn stop(&self) {
         let mut keepers = {
             let mut loaded = self.loaded();
@@ -183,7 +183,7 @@ impl Queues {
     }
 }
 
-/// Weak, for the queues own their keepers and not the other way round.
+/// Weak: the queues own their keepers, not the reverse.
 async fn keep(keeper: Keeper, partition: Arc<Partition>, queues: Weak<Queues>) {
     keeper.run().await;
     if let Some(queues) = queues.upgrade() {

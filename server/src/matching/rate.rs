@@ -1,4 +1,4 @@
-//! How fast tasks come and go: the limit that workers set on a queue, and the rates that it reports. Pure.
+//! Task rates: the limit that workers set on a queue, and the rates that it reports. Pure.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use workflow::Timestamp;
 #[cfg(test)]
 mod tests;
 
-/// What a queue reports as its rate when no worker has set one.
+/// Rate that a queue without a limit reports.
 pub(super) const UNLIMITED_PER_SECOND: f64 = 100_000.0;
 
 /// A token bucket that holds one second's worth of tasks, and at least one.
 pub(super) struct RateLimit {
-    /// `None`: as fast as the workers take them.
+    /// `None`: unlimited.
     per_second: Option<f64>,
     tokens: f64,
     refilled_at: Timestamp,
@@ -23,7 +23,7 @@ impl RateLimit {
         Self { per_second: None, tokens: 0.0, refilled_at: now }
     }
 
-    /// The worker that polled last decides, for all workers of the queue.
+    /// The latest poll sets it, for all workers of the queue.
     pub(super) fn set(&mut self, per_second: Option<f64>, now: Timestamp) {
         let per_second = per_second.filter(|rate| rate.is_finite()).map(|rate| rate.max(0.0));
         if per_second == self.per_second {
@@ -35,7 +35,7 @@ impl RateLimit {
         self.tokens = if was_unlimited { self.capacity() } else { self.tokens.min(self.capacity()) };
     }
 
-    /// A task may go now; or the moment at which one may.
+    /// Takes a token; `Err`: when to try again.
     pub(super) fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         let Some(per_second) = self.per_second else { return Ok(()) };
         self.refill(now);
@@ -43,12 +43,12 @@ impl RateLimit {
             self.tokens -= 1.0;
             return Ok(());
         }
-        // A rate of next to nothing is one that never comes, until a worker sets another.
+        // At a rate of almost zero the token never comes, until a worker sets another rate.
         let wait = ((1.0 - self.tokens) / per_second).min(NEVER.as_secs_f64());
         Err(now + Duration::from_secs_f64(wait).max(Duration::from_millis(1)))
     }
 
-    /// A task that was let go reached no worker.
+    /// Returns the token of a task that reached no worker.
     pub(super) fn give_back(&mut self) {
         self.tokens = (self.tokens + 1.0).min(self.capacity());
     }
@@ -78,12 +78,12 @@ const NEVER: Duration = Duration::from_secs(86_400);
 /// Tasks per second over the last half minute.
 #[derive(Default)]
 pub(super) struct Meter {
-    /// What each second counted, and which second that was.
+    /// (second, tasks counted in it).
     seconds: [(i64, u32); Self::WINDOW],
 }
 
 impl Meter {
-    /// The public API speaks of the last 30 seconds.
+    /// The public API specifies the last 30 seconds.
     const WINDOW: usize = 30;
 
     pub(super) fn count(&mut self, now: Timestamp) {

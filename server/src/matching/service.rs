@@ -1,5 +1,5 @@
-//! The matching service as its peers see it: tasks come from history, polls from the frontend, and history is told
-//! of each start before the poller is.
+//! The matching service as its peers see it: tasks come from history, polls from the frontend, and history records each
+//! start before the poller gets the task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use super::queues::Queues;
 use super::task::{Kind, QueueKey, Task, TaskType, namespace_id};
 use crate::peers::{HistoryService, Peers};
 
-/// The empty answer leaves so long before the caller stops waiting: he would see an error instead.
+/// The empty answer leaves this long before the caller's deadline, so the caller sees no error.
 const ANSWER_MARGIN: Duration = Duration::from_secs(1);
 
-/// How often a task is offered to a queue that is being unloaded before its adder is told to come again.
+/// Attempts to reach a queue that is being unloaded before the caller gets `Unavailable`.
 pub(super) const ADD_TRIES: usize = 3;
 
-/// Pauses between tries to tell history that a task begins.
+/// Pauses between attempts to record a start in history.
 const RECORD_PAUSES: [Duration; 4] =
     [Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(400), Duration::from_secs(1)];
 
@@ -44,7 +44,7 @@ pub struct Service {
     pub(super) queries: Arc<Queries>,
 }
 
-/// One poll, from its arrival to its answer; it may see several tasks that history does not want any more.
+/// One poll, from its arrival to its answer; it may receive several obsolete tasks.
 pub(super) struct Poll {
     key: QueueKey,
     poller: Poller,
@@ -61,19 +61,19 @@ impl Service {
         Arc::new(Self { env, peers, config, queues, polls, queries: Arc::default() })
     }
 
-    /// Answers all polls empty, writes what waits to be written, and takes nothing more.
+    /// Answers all polls empty, writes waiting tasks, and accepts nothing more.
     pub async fn shutdown(&self) {
         self.polls.stop();
         self.queries.stop();
         self.queues.stop().await;
     }
 
-    /// Deletes the backlogs of all task queues that a namespace has. It is being removed: nobody polls or adds any more.
+    /// Deletes the backlogs of all task queues of a namespace that is being removed: no polls or tasks arrive any more.
     pub async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
         self.queues.remove_namespace(namespace_id).await
     }
 
-    /// Returns when the task is safe: a worker has it, or the backlog.
+    /// Returns once the task is safe: a worker or the backlog has it.
     pub async fn add_task(&self, request: request::AddTaskRequest) -> Result<request::AddTaskResponse, ServiceError> {
         let key = QueueKey {
             namespace_id: namespace_id(&request.namespace_id)?,
@@ -167,8 +167,8 @@ impl Service {
         Ok(public::PollActivityTaskQueueResponse::default())
     }
 
-    /// Tells history that a task begins. The call is repeated as it was after a passing failure: if the first one was
-    /// heard, only its own repetition gets the task, and nobody else ever would.
+    /// Records a task's start in history. Retries the same request after a transient failure: if the first call took
+    /// effect, only its retry gets the task, and no other poll ever would.
     pub(super) async fn record_started<T, F: Future<Output = Result<T, ServiceError>>>(
         &self,
         record: impl Fn(Arc<HistoryService>) -> F,
@@ -183,7 +183,7 @@ impl Service {
         record(self.peers.history()?).await
     }
 
-    /// Ends a poll whose caller has gone; nothing happens if it has ended by itself.
+    /// Ends a poll that the frontend releases; no effect if it has ended.
     pub async fn cancel_outstanding_poll(
         &self,
         request: request::CancelOutstandingPollRequest,
@@ -192,8 +192,8 @@ impl Service {
         Ok(request::CancelOutstandingPollResponse {})
     }
 
-    /// Drops the sticky queue of a worker that leaves: its tasks go to the worker's normal queue at once, and so do those
-    /// that come later, unless the worker polls it again.
+    /// Drops the sticky queue of a worker that leaves: its tasks go to the worker's normal queue at once, and so do
+    /// later ones, unless the worker polls it again.
     pub fn release_sticky_queue(&self, namespace_id: NamespaceId, name: String) {
         let key = QueueKey { namespace_id, name, task_type: TaskType::Workflow, kind: Kind::Sticky };
         if let Some(partition) = self.queues.find(&key) {
@@ -261,7 +261,7 @@ impl Service {
             };
             types.types_info.insert(task_type.number(), described);
         }
-        // Unversioned workers stand under the empty build id.
+        // Unversioned workers are under the empty build id.
         let versions_info = [(String::new(), types)].into();
         Ok(public::DescribeTaskQueueResponse { versions_info, ..public::DescribeTaskQueueResponse::default() })
     }
@@ -280,7 +280,7 @@ impl Service {
         Ok(Poll { key, poller, deadline: Instant::now() + wait, outstanding })
     }
 
-    /// The next task for a poll of a queue that has no queries; `None` when its time is up.
+    /// The next task for a poll of a queue without queries; `None` if the poll ended.
     pub(super) async fn next_task(&self, poll: &mut Poll) -> Result<Option<Dispatched>, ServiceError> {
         match self.next(poll).await? {
             None => Ok(None),
@@ -289,7 +289,7 @@ impl Service {
         }
     }
 
-    /// What this poll brings next; `None` when its time is up.
+    /// The poll's next delivery; `None` if the poll ended.
     pub(super) async fn next(&self, poll: &mut Poll) -> Result<Option<Delivery>, ServiceError> {
         while !poll.outstanding.is_cancelled() {
             let partition = self.queues.load(&poll.key)?;
@@ -302,7 +302,7 @@ impl Service {
         Ok(None)
     }
 
-    /// A sticky queue is loaded by its worker's polls only: without them it has no worker.
+    /// Only its worker's polls load a sticky queue: without them it has no worker.
     pub(super) fn partition_for_task(&self, key: &QueueKey) -> Result<Arc<Partition>, ServiceError> {
         match key.kind {
             Kind::Normal => self.queues.load(key),

@@ -1,6 +1,6 @@
-//! What a partition knows, and how it changes. Changed under the partition's lock and without waiting for anything.
+//! State of a partition and its changes, which are made under the partition's lock and never await.
 //!
-//! `now` is `Partition::now`, the monotonic clock: nobody who sets the wall clock changes a rate or a wait.
+//! `now` is `Partition::now`, the monotonic clock: setting the wall clock changes no rate or wait.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,20 +28,20 @@ pub(super) struct State {
     kind: Kind,
     config: Arc<MatchingConfig>,
     matcher: Matcher<Task, PollSender>,
-    /// Queries that wait for a poller. They go before all tasks: somebody waits for the answer.
-    /// By their numbers, so the oldest goes first and one whose caller gave up is found at once.
+    /// Queries that wait for a poller. They go before all tasks, because a caller waits for the answer. By number, so
+    /// the oldest goes first and one whose caller gave up is found at once.
     queries: BTreeMap<u64, Query>,
     pub(super) backlog: Backlog,
     /// Tasks that wait to be written.
     spool: VecDeque<Unwritten>,
-    /// Backlog tasks whose start could not be recorded, by when to try again.
+    /// Backlog tasks whose start could not be recorded, by retry time.
     put_off: BTreeMap<(Timestamp, Rank), Task>,
     pub(super) pollers: PollerHistory,
     hint: BacklogHint,
-    /// Of a sticky queue: the normal queue that its worker polls, too. `None` if the worker did not name it.
+    /// Of a sticky queue: its worker's normal queue. `None` if the worker did not name it.
     normal_queue: Option<String>,
     pub(super) rates: Rates,
-    /// `None` while the keeper is at work: it looks at everything before it sleeps.
+    /// `None` while the keeper runs: it checks everything before it sleeps.
     keeper: Option<Sleep>,
     touched_at: Timestamp,
     finished_at: Timestamp,
@@ -49,10 +49,10 @@ pub(super) struct State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The store was not asked yet what it has of this queue. Pollers and new tasks meet all the same.
+    /// The queue's record is not read yet. Pollers and new tasks are matched all the same.
     Loading,
     Open,
-    /// To be closed once what waits is written.
+    /// Closes once waiting tasks are written.
     Draining,
     Closed,
 }
@@ -60,7 +60,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy)]
 struct Sleep {
     wakes_at: Timestamp,
-    /// It asks nothing of the store before.
+    /// Earliest next read or checkpoint.
     store_at: Timestamp,
 }
 
@@ -71,19 +71,19 @@ pub(super) struct Rates {
     pub(super) dispatched: Meter,
 }
 
-/// What became of a task that was offered.
+/// Outcome of offering a task.
 pub(super) enum Offered {
     /// A poller got it.
     Handed(oneshot::Receiver<Verdict>),
-    /// In memory, which is all that this kind of queue promises.
+    /// In memory, which is all that a sticky queue promises.
     Kept,
     /// To be written; the keeper answers.
     Waiting(oneshot::Receiver<Result<(), ServiceError>>),
-    /// Nothing is taken any more.
+    /// The partition accepts no more.
     Closed(Task),
 }
 
-/// What became of the attempt to give a task to a poller at once.
+/// Outcome of a sync match attempt.
 enum HandOver {
     Done(oneshot::Receiver<Verdict>),
     NoPoller(Task),
@@ -94,10 +94,10 @@ pub(super) struct Unwritten {
     pub(super) waiter: Waiter,
 }
 
-/// Who hears that a task was written.
+/// Recipient of the write's acknowledgement.
 pub(super) enum Waiter {
     Adder(oneshot::Sender<Result<(), ServiceError>>),
-    /// The backlog, which still has it at this place.
+    /// The backlog, which still has it at this rank.
     Respooled(Rank),
 }
 
@@ -139,7 +139,7 @@ impl State {
         self.phase
     }
 
-    /// The store was asked what it has of this queue; the tasks themselves are still to be read.
+    /// The queue's record was read; its tasks are read later.
     pub(super) fn loaded(&mut self, subqueues: &[record::Subqueue]) {
         self.backlog.restore(subqueues);
         if self.phase == Phase::Loading {
@@ -153,7 +153,7 @@ impl State {
         }
     }
 
-    /// Whether tasks and pollers are taken.
+    /// Whether tasks and pollers are accepted.
     pub(super) fn is_open(&self) -> bool {
         match self.phase {
             Phase::Loading | Phase::Open => true,
@@ -169,7 +169,7 @@ impl State {
         self.matcher.n_pollers() > 0 || self.pollers.was_polled_within(span, now)
     }
 
-    /// A task that just came: to a poller, or to the backlog.
+    /// Gives a new task to a poller, or to the backlog.
     pub(super) fn offer(
         &mut self,
         partition: &Arc<Partition>,
@@ -187,14 +187,14 @@ impl State {
         }
     }
 
-    /// `None` if the partition takes no more.
+    /// `None` if the partition accepts no more.
     pub(super) fn add_poller(&mut self, sender: PollSender, poller: &Poller, now: Timestamp) -> Option<PollerKey> {
         if !self.is_open() {
             return None;
         }
         self.touched_at = now;
         self.pollers.saw(poller, now);
-        // Of a sticky queue only: what a normal queue had is in the store, and stays there.
+        // Sticky queues only: the tasks of a normal queue are in the store, and stay there.
         if self.kind == Kind::Sticky && self.normal_queue.is_none() && !poller.normal_queue.is_empty() {
             self.normal_queue = Some(poller.normal_queue.clone());
         }
@@ -223,14 +223,14 @@ impl State {
         self.queries.contains_key(&query)
     }
 
-    /// No rate limit holds a query back: it starts nothing.
+    /// No rate limit applies to queries: they start nothing.
     fn match_queries(&mut self, partition: &Arc<Partition>) {
         while !self.queries.is_empty()
             && let Some(poller) = self.matcher.take_poller()
         {
             let Some((number, query)) = self.queries.pop_first() else { return };
             let unsent = poller.send(Some(Delivery::Query(QueryTask::new(Arc::clone(partition), query))));
-            // The poll ended in this very moment.
+            // The poll ended concurrently.
             if let Err(Some(Delivery::Query(unsent))) = unsent {
                 self.queries.insert(number, unsent.reclaim());
             }
@@ -244,11 +244,11 @@ impl State {
         self.retract_hint(now);
     }
 
-    /// The `backlog_count_hint` of an answer that leaves now: tasks that another poll would get at once. A task that was
-    /// handed to a poll is not counted, though its start may not be recorded yet.
+    /// The `backlog_count_hint` of an answer that leaves now: tasks that another poll would get at once. A task that
+    /// was handed to a poll is not counted, though its start may not be recorded yet.
     pub(super) fn backlog_count_hint(&mut self, time: Timestamp, now: Timestamp) -> i64 {
         self.drop_expired(time, now);
-        // Both wait while a rate limit holds them apart: these tasks are for the polls that are here already.
+        // Both wait while a rate limit holds them apart: these tasks are for the polls that wait already.
         let n_tasks = self.matcher.n_tasks().saturating_sub(self.matcher.n_pollers());
         if n_tasks > 0 && self.kind == Kind::Sticky {
             self.hint.gave_positive(now);
@@ -256,7 +256,7 @@ impl State {
         i64::try_from(n_tasks).unwrap_or(i64::MAX)
     }
 
-    /// Answers the waiting polls empty if their worker may believe in a backlog that is gone.
+    /// Answers the waiting polls empty if their worker may have an outdated positive hint.
     fn retract_hint(&mut self, now: Timestamp) {
         if self.retraction_at().is_none_or(|at| at > now) {
             return;
@@ -265,7 +265,7 @@ impl State {
         self.answer_polls_empty();
     }
 
-    /// When a positive hint is to be taken back; `None` while there is nobody to answer, or a backlog.
+    /// When to retract a positive hint; `None` while no poll waits, or there is a backlog.
     fn retraction_at(&self) -> Option<Timestamp> {
         let is_idle = self.matcher.n_pollers() > 0 && self.matcher.n_tasks() == 0;
         if is_idle { self.hint.retract_at() } else { None }
@@ -280,7 +280,7 @@ impl State {
             }
             let Some((rank, task, poller)) = self.matcher.pair() else { return };
             let dispatched = Dispatched::new(Arc::clone(partition), task, Origin::Backlog(rank));
-            // The poll ended in this very moment: its place is gone, the task stays.
+            // The poll ended concurrently: the task stays.
             if let Err(Some(Delivery::Task(unsent))) = poller.send(Some(Delivery::Task(dispatched))) {
                 self.matcher.add_task(rank, unsent.reclaim());
                 self.rates.limit.give_back();
@@ -292,18 +292,18 @@ impl State {
         self.finished_at = now;
         self.backlog.finish(rank);
         if self.kind == Kind::Sticky {
-            // There is no store to be told.
+            // A sticky queue has no rows to delete.
             let done = self.backlog.done();
             self.backlog.deleted(&done);
         }
     }
 
-    /// Whether something is to be done before the keeper would wake by itself.
+    /// Whether there is work before the keeper's next wakeup.
     pub(super) fn wants_keeper(&self, now: Timestamp) -> bool {
         self.keeper.is_some_and(|keeper| self.next_moment(now, keeper.store_at) < keeper.wakes_at)
     }
 
-    /// The task itself if this partition is closed.
+    /// Returns the task if this partition is closed.
     pub(super) fn give_back(&mut self, rank: Rank, task: Task) -> Option<Task> {
         if self.phase == Phase::Closed {
             return Some(task);
@@ -320,7 +320,7 @@ impl State {
         self.spool.push_back(Unwritten { task, waiter: Waiter::Respooled(rank) });
     }
 
-    /// Tasks that were put off until now go back to the matcher.
+    /// Returns tasks whose backoff is over to the matcher.
     pub(super) fn take_up(&mut self, now: Timestamp) {
         while let Some(first) = self.put_off.first_entry().filter(|first| first.key().0 <= now) {
             let ((_, rank), task) = first.remove_entry();
@@ -328,7 +328,7 @@ impl State {
         }
     }
 
-    /// A task that was written or read is in memory now.
+    /// Adds a task that was written or read.
     pub(super) fn place(&mut self, rank: Rank, task: Task) {
         self.matcher.add_task(rank, task);
     }
@@ -337,7 +337,7 @@ impl State {
         self.spool.drain(..).collect()
     }
 
-    /// As many as are written at once.
+    /// Takes a batch for one append.
     pub(super) fn take_spooled(&mut self) -> Vec<Unwritten> {
         let n = self.spool.len().min(self.config.spool_batch.max(1));
         self.spool.drain(..n).collect()
@@ -355,7 +355,7 @@ impl State {
         !self.has_waiting() && self.spool.is_empty() && self.idle_at() <= now
     }
 
-    /// Whether it is open and has nothing that would be missed, in memory or in the store.
+    /// Whether it is open, unused for `span`, and without waiting calls and tasks, in the store too.
     pub(super) fn is_unused_for(&self, span: Duration, now: Timestamp) -> bool {
         let has_tasks = self.backlog.n_tasks() > 0 || self.backlog.n_unsaved() > 0 || !self.spool.is_empty();
         self.phase == Phase::Open && !self.has_waiting() && !has_tasks && now.since(self.touched_at) >= span
@@ -366,12 +366,12 @@ impl State {
         self.matcher.n_pollers()
     }
 
-    /// Polls or queries.
+    /// Whether polls or queries wait.
     fn has_waiting(&self) -> bool {
         self.matcher.n_pollers() > 0 || !self.queries.is_empty()
     }
 
-    /// The keeper has nothing to do now, and asks nothing of the store before `store_at`. When it will look again.
+    /// The keeper has no work now, and neither reads nor checkpoints before `store_at`. Returns its next wakeup.
     pub(super) fn keeper_sleeps(&mut self, now: Timestamp, store_at: Timestamp) -> Timestamp {
         let wakes_at = self.next_moment(now, store_at);
         self.keeper = Some(Sleep { wakes_at, store_at });
@@ -382,9 +382,9 @@ impl State {
         self.keeper = None;
     }
 
-    /// The next moment at which the keeper has something to do, if nothing happens before.
+    /// The keeper's next wakeup, if nothing happens before.
     fn next_moment(&self, now: Timestamp, store_at: Timestamp) -> Timestamp {
-        // Who waits keeps the queue loaded, and nobody wakes the keeper when he leaves: so it looks again later.
+        // Waiting calls keep the queue loaded, and their end does not wake the keeper: so it checks again later.
         let idle_at = if self.has_waiting() { now + self.config.idle_unload() } else { self.idle_at() };
         let checkpoint_at = self.checkpoint_at().map(|at| at.max(store_at));
         let read_at = self.backlog.next_read().map(|_| store_at);
@@ -398,7 +398,7 @@ impl State {
         self.matcher.first_of(priority).map_or(Duration::ZERO, |task| now.since(task.created_at))
     }
 
-    /// Everybody who waits is told to look elsewhere; what is in memory is in the store too, or will come back.
+    /// Ends all waiting calls, which retry elsewhere; tasks in memory are in the store too, or are added again.
     pub(super) fn close(&mut self) {
         self.phase = Phase::Closed;
         let closed = || ServiceError::Unavailable("the task queue was unloaded".into());
@@ -408,8 +408,8 @@ impl State {
         self.spool.clear();
     }
 
-    /// The worker of this sticky queue has left: takes nothing more, answers the polls empty, sends queries elsewhere, and
-    /// returns the tasks that wait here.
+    /// The worker of this sticky queue has left: accepts nothing more, answers the polls empty, sends queries
+    /// elsewhere, and returns the waiting tasks.
     pub(super) fn release(&mut self) -> Vec<Task> {
         self.phase = Phase::Closed;
         self.fail_queries(&|| ServiceError::StickyWorkerUnavailable);
@@ -429,7 +429,7 @@ impl State {
 
     fn answer_polls_empty(&mut self) {
         while let Some(poller) = self.matcher.take_poller() {
-            // A poll that ended in this very moment was answered empty, too.
+            // A poll that ended concurrently was answered empty, too.
             drop(poller.send(None));
         }
     }
@@ -462,7 +462,7 @@ impl State {
         Ok(Offered::Waiting(written))
     }
 
-    /// In memory only, if history's timer would bring it back after a crash.
+    /// Keeps a task in memory only, if history's timer would reschedule it after a crash.
     fn keep(&mut self, task: Task) -> Result<Offered, ServiceError> {
         let rank = if task.expires_at.is_some() { self.backlog.keep(task.level()) } else { None };
         let rank = rank.ok_or(ServiceError::StickyWorkerUnavailable)?;
@@ -480,8 +480,8 @@ impl State {
         }
     }
 
-    /// Tasks whose time to start is over go no further; history has noticed by itself.
-    /// `time` is the node's, which tasks expire by.
+    /// Drops tasks past their schedule-to-start timeout, which history handles by itself.
+    /// `time` is the node's, by which tasks expire.
     fn drop_expired(&mut self, time: Timestamp, now: Timestamp) {
         while let Some((rank, task)) = self.matcher.first_task() {
             if !task.is_expired(time) {
@@ -492,7 +492,7 @@ impl State {
         }
     }
 
-    /// At once when much is done; when it has become quiet if something is; never if nothing is.
+    /// At once after `checkpoint_acks` tasks; with fewer, after a quiet time; never with none.
     fn checkpoint_at(&self) -> Option<Timestamp> {
         match self.backlog.n_unsaved() {
             0 => None,

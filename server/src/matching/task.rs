@@ -1,4 +1,4 @@
-//! A task that looks for a worker, as matching knows it: in memory, and as a row of the backlog.
+//! A task for a worker, as matching has it: in memory, and as a row of the backlog.
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ pub(super) struct Task {
     pub(super) run_id: Uuid,
     pub(super) scheduled_event_id: i64,
     pub(super) attempt: i32,
-    /// Of an activity: what history has under another one is not this task.
+    /// Of an activity: another stamp in history means another task.
     pub(super) stamp: i32,
     pub(super) version: i64,
     pub(super) created_at: Timestamp,
-    /// `None`: waits for ever.
+    /// `None`: never.
     pub(super) expires_at: Option<Timestamp>,
     pub(super) priority: common::Priority,
-    /// How often history could not be told of its start, since it is in memory.
+    /// Failed attempts to record its start, since it is in memory.
     pub(super) n_failures: u32,
 }
 
-/// Names one task queue. The kind is part of it: a sticky queue is not durable, and must never stand in for a normal
-/// one of the same name.
+/// Key of one task queue. Includes the kind: a sticky queue is not durable, and must never stand in for a normal one of
+/// the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct QueueKey {
     pub(super) namespace_id: NamespaceId,
@@ -52,7 +52,7 @@ pub(super) enum Kind {
     /// Shared by workers; its backlog is in the store.
     Normal,
     /// Of one worker; its backlog is in memory only. History has a timer on each of its tasks and falls back to the
-    /// normal queue, so what a crash takes comes back by itself.
+    /// normal queue, so a crash loses no task.
     Sticky,
 }
 
@@ -75,7 +75,7 @@ impl Task {
         })
     }
 
-    /// From a row of the backlog. `None` if it cannot have been written by us.
+    /// Decodes a row of the backlog. `None` if it is malformed.
     pub(super) fn decode(data: &[u8]) -> Option<Self> {
         let record = record::BacklogTask::decode(data).ok()?;
         Some(Self {
@@ -109,7 +109,7 @@ impl Task {
         record.encode_to_vec().into()
     }
 
-    /// As a normal queue takes it: history's timer on the sticky queue goes on by itself.
+    /// For a normal queue: history's timer on the sticky queue continues by itself.
     pub(super) fn without_expiry(self) -> Self {
         Self { expires_at: None, n_failures: 0, ..self }
     }
@@ -130,7 +130,7 @@ impl Task {
 impl TaskType {
     pub(super) fn from_proto(task_type: TaskQueueType) -> Result<Self, ServiceError> {
         match task_type {
-            // Whoever describes a queue without a type means its workflow tasks.
+            // `DescribeTaskQueue` without a type means workflow tasks.
             TaskQueueType::Workflow | TaskQueueType::Unspecified => Ok(Self::Workflow),
             TaskQueueType::Activity => Ok(Self::Activity),
             TaskQueueType::Nexus => Err(ServiceError::Unimplemented("Nexus task queues are not built yet".into())),

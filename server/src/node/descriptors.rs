@@ -1,13 +1,13 @@
-//! File descriptors: how many the process may have, and which part of them is for connections.
+//! File descriptors: the limit of the process, and the share of connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 
-/// For the store's files, the listeners and the logs. The store must always be able to open a file: a connection that is
-/// refused is a client that comes again, a journal that cannot be opened is a node that has stopped.
+/// Reserved for the store's files, the listeners and the logs. The store must always be able to open a file: a refused
+/// client retries, but a journal that cannot be opened stops the node.
 const RESERVED: u64 = 1024;
 
-/// Raises the limit of this process to what the system allows it: the usual 1024 is for programs that use `select`.
+/// Raises the soft limit to the hard limit: the usual 1024 is for programs that use `select`.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {
@@ -15,21 +15,21 @@ pub(crate) fn raise() {
     }
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        warn!(%error, limit = limit.current, "cannot raise the limit of open files");
+        warn!(%error, limit = limit.current, "cannot raise the open-file limit; keeping it");
     }
 }
 
-/// How many connections there may be, of those that are wanted.
+/// The wanted connections, as far as the limit allows them.
 pub(super) fn connections(wanted: usize) -> usize {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return wanted };
     let allowed = allowed(limit);
     if allowed < wanted {
-        warn!(limit, wanted, allowed, "the limit of open files allows fewer connections than are configured");
+        warn!(limit, wanted, allowed, "open-file limit too low for the wanted connections; allowing fewer");
     }
     allowed.min(wanted)
 }
 
-/// Half of a small limit is reserved: what is left of it must do for either.
+/// Half of a small limit is reserved, so that both get a share.
 fn allowed(limit: u64) -> usize {
     let allowed = limit - RESERVED.min(limit / 2);
     usize::try_from(allowed).unwrap_or(usize::MAX)

@@ -16,16 +16,16 @@ use crate::config::{EmbeddedConfig, EngineKind, StoreConfig};
 
 pub(super) struct Opened {
     pub(super) engine: Arc<dyn Engine>,
-    /// What clients are told.
+    /// Reported to clients.
     pub(super) kind: &'static str,
-    /// What the operator is told.
+    /// Reported to the operator.
     pub(super) place: String,
 }
 
-/// Longer than one change of the schema takes on a busy cluster; an applier that dies blocks others for so long.
+/// Lease of the schema lock: longer than one change on a busy cluster; a crashed applier blocks others this long.
 const LOCK_HOLDS_FOR: Duration = Duration::from_secs(60);
 
-/// Terms under which this process may change the schema.
+/// Terms of the schema lock of this process.
 #[must_use]
 pub(crate) fn lock_terms(env: &Env) -> LockTerms {
     LockTerms { owner: env.new_uuid(), now_ms: env.now().0 / 1_000_000, holds_for: LOCK_HOLDS_FOR }
@@ -57,7 +57,7 @@ async fn embedded(config: &EmbeddedConfig) -> Result<Opened, StartError> {
 async fn cassandra(config: &StoreConfig, env: &Env) -> Result<Opened, StartError> {
     let StoreConfig { apply_schema, cassandra: config, .. } = config;
     let checked = match schema::check(config).await {
-        // Missing or old; what is newer than this binary stays an error.
+        // Missing or old; a schema newer than this binary stays an error.
         Err(_) if *apply_schema => schema::setup(config, &lock_terms(env)).await,
         checked => checked,
     };

@@ -1,4 +1,4 @@
-//! The servers of the public API, gRPC and HTTP: which services, and who serves them.
+//! The servers of the public API, gRPC and HTTP.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -36,25 +36,25 @@ mod bodies;
 mod connection;
 mod accept;
 
-/// Under these names load balancers and SDKs ask after our health; the empty one is the whole server.
+/// Names in health checks of load balancers and SDKs; the empty one is the whole server.
 pub(super) const HEALTH_NAMES: [&str; 3] =
     ["", "temporal.api.workflowservice.v1.WorkflowService", "temporal.api.operatorservice.v1.OperatorService"];
 
 /// The limit that clients expect. Larger payloads would not fit into the store's batches anyway.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
-/// Tells the address too: port 0 has become a real one.
+/// Also returns the address: port 0 has become a real one.
 pub(super) fn bind(address: SocketAddr) -> Result<(TcpIncoming, SocketAddr), StartError> {
     let failed = |error| StartError::Listen { address, error };
     let incoming = TcpIncoming::bind(address).map_err(failed)?;
     let bound = incoming.local_addr().map_err(failed)?;
-    // Answers are small and waited for.
+    // Responses are small, and clients wait for them.
     Ok((incoming.with_nodelay(Some(true)).with_keepalive(Some(accept::KEEPALIVE_EVERY)), bound))
 }
 
 type Workflows = Guarded<WorkflowServiceServer<Frontend>>;
 
-/// All services. Nearly all calls are for one of them: it is called without a look at the routes, which was some 2 % of the
-/// server's processor time.
+/// All services. Nearly all calls are for `workflows`, which is called without a route lookup: that took some 2 % of
+/// the server's CPU time.
 #[derive(Clone)]
 pub(super) struct PublicApi {
     workflows: Workflows,
@@ -81,7 +81,7 @@ impl Service<http::Request<Body>> for PublicApi {
     }
 }
 
-/// All services, and the voice that says whether they serve.
+/// All services, and their health reporter.
 pub(super) async fn public_api(
     frontend: Frontend,
     store: &watch::Receiver<Availability>,
@@ -128,7 +128,7 @@ impl Api for Gateway {
     }
 }
 
-/// The door for JSON to the same services.
+/// The JSON gateway to the same services.
 pub(super) fn gateway(api: &PublicApi, config: &HttpConfig) -> Gateway {
     Gateway::new(api.all.clone(), Access::new(config))
 }
@@ -152,7 +152,7 @@ pub(super) async fn serve_http(
     accept::serve(gateway, incoming, Protocol::Http1And2, ledger, stop).await;
 }
 
-/// Health follows the store, until the node stops: what is set then stays.
+/// Health follows the store until the node stops; the status set at shutdown stays.
 pub(super) async fn follow_store(
     health: HealthReporter,
     mut store: watch::Receiver<Availability>,

@@ -1,7 +1,7 @@
-//! What of a filter an index can answer. Pure.
+//! Index accesses of a filter. Pure.
 //!
-//! An index only names candidates: keys are cut off, and a run may have changed since. The whole filter is asked of every
-//! candidate's record.
+//! An index only yields candidates: keys are truncated, and a run may have changed since. The whole filter is evaluated
+//! on every candidate's record.
 
 use std::fmt;
 use std::ops::Bound;
@@ -18,26 +18,26 @@ use workflow::RunId;
 use super::bounds::{Span, conjuncts};
 use super::query::filter::{Condition, Filter, Test};
 
-/// A way to find all runs that a term of a filter can hold for: those in any of its parts.
+/// An index access that finds all runs that a term can match: the union of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) parts: Vec<Part>,
-    /// The lower, the fewer runs are likely to be found.
+    /// Estimated selectivity: the lower, the fewer runs.
     rank: u8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A stretch of an index.
+    /// A key range of an index.
     Terms { index: Arc<str>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>> },
-    /// A run whose id tells when it started. No row is kept to find it by: those that started then are looked at.
+    /// A run whose id encodes its start time. Run ids have no index: rows with that start time are scanned.
     Run { run_id: RunId, started: Span },
 }
 
-/// More parts than this are not worth it: each is a read of every segment.
+/// Accesses with more parts are not used: each part is a read of every segment.
 pub(super) const PARTS_MAX: usize = 64;
 
-/// The ways to find the runs that a filter can hold for, the most promising first. Each finds all of them.
+/// Index accesses of a filter, the most selective first. Each finds all matching runs.
 pub(super) fn accesses(filter: Option<&Filter>) -> Vec<Access> {
     let terms = filter.map_or(&[][..], conjuncts);
     let mut accesses: Vec<Access> = terms.iter().filter_map(access).collect();
@@ -73,7 +73,7 @@ fn of_test(test: &Test) -> Option<Access> {
     let rank = if is_exact { rank } else { rank + 5 };
     let mut parts = of_index(&index, &stretches);
     if &*index == ROOT_WORKFLOW_ID {
-        // Only children are in this index: whoever has no parent is its own root.
+        // Only children are in this index: a run without parent is its own root.
         parts.extend(of_index(&WORKFLOW_ID.into(), &stretches));
     }
     Some(Access { parts, rank })
@@ -98,7 +98,7 @@ fn of_run_ids(condition: &Condition) -> Option<Access> {
     };
     let mut parts = Vec::new();
     for value in named {
-        // What is no UUID is no run's id.
+        // A value that is no UUID matches no run.
         let Some(run_id) = as_run_id(value) else { continue };
         let (from, to) = run_id.started_within()?.into_inner();
         parts.push(Part::Run { run_id, started: Span { from, to } });
@@ -118,7 +118,7 @@ fn of_index(index: &Arc<str>, stretches: &[Stretch]) -> Vec<Part> {
     stretches.iter().map(part).collect()
 }
 
-/// Where in an index the values are that a condition can hold for; nothing if they are not in one place.
+/// Key ranges of the values that a condition can match; `None` if an index does not help.
 fn stretches(condition: &Condition) -> Option<Vec<Stretch>> {
     let up_to = |value: &Value| Some(Bound::Included(key(value)?));
     match condition {
@@ -132,7 +132,7 @@ fn stretches(condition: &Condition) -> Option<Vec<Stretch>> {
         Condition::Between(from, to) => Some(vec![(up_to(from)?, up_to(to)?)]),
         Condition::StartsWith(prefix) => {
             let first = bounded(prefix.as_bytes()).to_vec();
-            // No text has this byte.
+            // UTF-8 never contains this byte.
             let last = [&first[..], &[u8::MAX]].concat();
             Some(vec![(Bound::Included(first), Bound::Included(last))])
         }
@@ -148,7 +148,7 @@ fn stretches(condition: &Condition) -> Option<Vec<Stretch>> {
 fn points(value: &Value) -> Option<Vec<Stretch>> {
     let point = |key: &[u8]| (Bound::Included(bounded(key).to_vec()), Bound::Included(bounded(key).to_vec()));
     match value {
-        // One word of each phrase must be there; the longest is likely to be the rarest.
+        // One word of each phrase suffices for candidates; the longest is likely to be the rarest.
         Value::Text(query) => {
             let phrases = phrases(query);
             let longest = phrases.iter().map(|phrase| phrase.iter().max_by_key(|word| word.len()));

@@ -1,4 +1,4 @@
-//! What a filter says at once of times and statuses: where in the usual orders its runs can be. Pure.
+//! Bounds of a filter on start time, close time and status: the index ranges that its runs can be in. Pure.
 
 use std::ops::Bound;
 
@@ -10,7 +10,7 @@ use workflow::Timestamp;
 use super::query::filter::{Condition, Filter, Test};
 use super::query::status;
 
-/// The statuses of runs that are over.
+/// The statuses of closed runs.
 pub(super) const CLOSED: [WorkflowExecutionStatus; 6] = [
     WorkflowExecutionStatus::Completed,
     WorkflowExecutionStatus::Failed,
@@ -20,21 +20,21 @@ pub(super) const CLOSED: [WorkflowExecutionStatus; 6] = [
     WorkflowExecutionStatus::TimedOut,
 ];
 
-/// The statuses of runs that are not.
+/// The statuses of open runs.
 const OPEN: [WorkflowExecutionStatus; 2] = [WorkflowExecutionStatus::Running, WorkflowExecutionStatus::Paused];
 
-/// A stretch of time, from its first moment to its last.
+/// A time range, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) from: Timestamp,
     pub(super) to: Timestamp,
 }
 
-/// Every run that the filter holds for is within these; others may be, too.
+/// Every run that matches the filter is within the bounds; others may be, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub(super) started: Span,
-    /// Of runs that are closed.
+    /// Applies to closed runs only.
     pub(super) closed: Span,
     pub(super) has_open: bool,
     pub(super) statuses: Vec<WorkflowExecutionStatus>,
@@ -95,7 +95,7 @@ impl Bounds {
         for test in filter.into_iter().flat_map(conjuncts).filter_map(as_test) {
             bounds.narrow(test);
         }
-        // What started at a moment closed after it.
+        // A run does not close before it starts.
         bounds.closed = bounds.closed.since(bounds.started.from);
         bounds.started = if bounds.has_open { bounds.started } else { bounds.started.until(bounds.closed.to) };
         bounds
@@ -127,7 +127,7 @@ impl Bounds {
         if *condition == Condition::IsNull {
             self.statuses.clear();
         } else {
-            // Nothing else holds for a run that has no close time.
+            // Every other condition is false for a run without close time.
             self.has_open = false;
         }
         self.closed.narrow(condition);
@@ -159,7 +159,7 @@ fn may_have(condition: &Condition, status: WorkflowExecutionStatus) -> bool {
     }
 }
 
-/// The terms that must all hold.
+/// Top-level conjuncts of a filter.
 pub(super) fn conjuncts(filter: &Filter) -> &[Filter] {
     match filter {
         Filter::And(terms) => terms,
@@ -174,7 +174,7 @@ fn as_test(filter: &Filter) -> Option<&Test> {
     }
 }
 
-/// Whether nothing is left to test of a term once the bounds are kept, or nearly nothing.
+/// Whether the bounds alone decide a term, or nearly so.
 pub(super) fn is_kept_by_bounds(filter: &Filter) -> bool {
     let Some(test) = as_test(filter) else { return false };
     match &test.attribute {
@@ -187,13 +187,13 @@ pub(super) fn is_kept_by_bounds(filter: &Filter) -> bool {
     }
 }
 
-/// The term that keeps the server's own runs out of lists.
+/// Whether this is the term that hides the server's own runs.
 pub(super) fn hides_own_runs(filter: &Filter) -> bool {
     let is_division = |test: &Test| test.attribute == Attribute::namespace_division();
     as_test(filter).is_some_and(|test| is_division(test) && test.condition == Condition::IsNull)
 }
 
-/// The status that a run must have, if it is all that is asked for; `None` if more is.
+/// Status predicate of a filter that tests the status only; `None` if it tests more.
 pub(super) fn only_statuses(terms: &[Filter]) -> Option<impl Fn(WorkflowExecutionStatus) -> bool + '_> {
     let is_status = |test: &Test| test.attribute == Attribute::System(SystemAttribute::ExecutionStatus);
     let is_exact = |condition: &Condition| {

@@ -1,4 +1,4 @@
-//! Runs that an index names: looked for in the most promising ones first, and given up where there are too many.
+//! Index candidates: looked up by the most selective access first; an access with too many is given up.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use super::access::{Access, Part, accesses};
 use super::bounds::Span;
 use super::reading::Reading;
 
-/// So few are looked for before anything else is tried: reading them costs less than half a page of a list.
+/// Candidates looked up before any scan: reading them costs less than half a page of a list.
 pub(super) const FEW: usize = 64;
-/// So many are looked for where a list would have to look at far more runs for a page.
+/// Candidates looked up where a list would have to scan far more rows for a page.
 pub(super) const MANY: usize = 2000;
-/// With so few candidates it is cheaper to read their records than to narrow them down.
+/// Up to this many candidates it is cheaper to read their records than to intersect with another index.
 const FEW_ENOUGH: usize = 16;
 /// Records read at once.
 const READS: usize = 32;
 
-/// Where a run is.
+/// Location of a run's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
     segment: i64,
@@ -30,23 +30,23 @@ pub(super) struct Candidate {
     run_id: RunId,
 }
 
-/// What came of looking into an index.
+/// Result of one index lookup.
 pub(super) struct Tried {
     pub(super) access: Access,
-    /// How many it names; nothing if more than were looked for.
+    /// Number of candidates; `None` if above the limit.
     pub(super) found: Option<usize>,
 }
 
 /// Candidates, and how they were found.
 #[derive(Default)]
 pub(super) struct Search {
-    /// All runs that the filter can hold for; nothing if no index names few enough.
+    /// All runs that can match the filter; `None` if no index yields few enough.
     pub(super) candidates: Option<BTreeSet<Candidate>>,
     pub(super) tried: Vec<Tried>,
 }
 
 impl Reading<'_> {
-    /// All runs that the filter can hold for, if an index names at most so many.
+    /// All runs that can match the filter, if an index yields at most `most`.
     pub(super) async fn search(&self, most: usize) -> Result<Search, StoreError> {
         let mut search = Search::default();
         for access in accesses(self.filter) {
@@ -87,7 +87,7 @@ impl Reading<'_> {
         Ok(Some(found))
     }
 
-    /// The rows that a part is of, and when their runs started.
+    /// The index range of a part, and the start times that count.
     fn stretch(&self, part: &Part) -> (Index, Span) {
         let within = self.bounds.started;
         match part {
@@ -101,7 +101,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The records of candidates, in no order; those that were deleted meanwhile are left out.
+    /// The records of candidates, unordered; runs deleted since the lookup are left out.
     pub(super) fn records(
         &self,
         candidates: BTreeSet<Candidate>,

@@ -1,4 +1,4 @@
-//! Counts: how many runs a query is of, in all or by group.
+//! Counts of the runs that match a query, in total or by group.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -23,7 +23,7 @@ use super::query::status;
 use super::record_values::{matches, value_of};
 use super::service::Service;
 
-/// Counts by the value that they are grouped by; one without a value if they are not grouped, or it is not set.
+/// Counts by group value; `None` for an ungrouped count or an unset attribute.
 type Groups = BTreeMap<Option<Value>, i64>;
 
 impl Service {
@@ -44,7 +44,7 @@ impl Service {
             return Ok(CountWorkflowExecutionsResponse { count, groups: Vec::new() });
         };
         let mut groups: Vec<_> = groups.into_iter().collect();
-        // Statuses come by their numbers, as in the reference, which stores them so; whatever else, by its value.
+        // Statuses sort by number, as the reference stores them; other values by value.
         groups.sort_by_key(|(value, _)| match value {
             Some(Value::Keyword(name)) if is_status(attribute) => status::number(name),
             _ => None,
@@ -56,7 +56,7 @@ impl Service {
         Ok(CountWorkflowExecutionsResponse { count, groups: groups.collect() })
     }
 
-    /// From what the shards have counted, if the query asks for statuses and nothing else.
+    /// Counts from the shards' tallies, if the query filters and groups by status only.
     async fn count_by_tally(&self, namespace_id: NamespaceId, query: &Query) -> Result<Option<Groups>, ServiceError> {
         let is_by_status = query.group_by.as_ref().is_none_or(is_status);
         let terms = query.filter.as_ref().map_or(&[][..], conjuncts);

@@ -1,4 +1,4 @@
-//! Lists: a query, a page of the runs that it is of, and a token to go on with.
+//! Lists: a query, a page of the runs that match it, and a token for the next page.
 
 use bytes::Bytes;
 use cluster::errors::ServiceError;
@@ -164,7 +164,7 @@ fn page(gathered: Gathered, page_size: usize, is_usual: bool, token: impl Fn(Pla
     }
 }
 
-/// FNV-1a: tells the texts of queries apart.
+/// FNV-1a: distinguishes the texts of queries.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,4 +1,4 @@
-//! Rows of many segments as one sequence in order, reading no more of each than the sequence needs.
+//! Ordered merge of the rows of many segments; reads no more of each than it needs.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use persistence::stores::visibility::record::Record;
 use persistence::stores::visibility::{Found, Index, VisibilityStore};
 use workflow::{NamespaceId, Timestamp};
 
-/// By which moment runs are ordered.
+/// Sort key of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     /// The latest first.
@@ -21,14 +21,14 @@ pub(super) enum By {
     Close,
 }
 
-/// Rows of a segment that may be next once the sequence has come to `edge`: none of them is before it in the order.
+/// A segment that is opened once the merge reaches `edge`: none of its rows sorts before that.
 pub(super) struct Ahead {
     pub(super) edge: Timestamp,
     pub(super) segment: i64,
     pub(super) indexes: Vec<Index>,
 }
 
-/// How many rows of a segment are read at once, to begin with and at most.
+/// Rows per read of a segment: `first`, then doubled up to `most`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunks {
     pub(super) first: usize,
@@ -40,7 +40,7 @@ pub(super) struct Merge<'s> {
     namespace_id: NamespaceId,
     by: By,
     chunks: Chunks,
-    /// The one that comes next last.
+    /// Sorted so that the next one is last.
     ahead: Vec<Ahead>,
     sources: Vec<Source>,
 }
@@ -144,7 +144,7 @@ impl By {
         }
     }
 
-    /// As the rows are ordered: what closed at the same moment, by start; what started at the same moment, by run id.
+    /// As the rows are ordered: equal close times by start time, equal start times by run id.
     fn compare_records(self, one: &Record, other: &Record) -> Ordering {
         let key = |record: &Record| (Reverse(self.moment(record)), Reverse(record.started_at), record.run_id);
         match self {

@@ -1,4 +1,4 @@
-//! Lists and counts: the query language, and who answers it.
+//! Visibility: the query language, and the service that answers list and count requests.
 
 pub mod query;
 pub mod service;

@@ -1,8 +1,8 @@
-//! The order of a list, and each run's place in it. Pure.
+//! The order of a list, and each run's place (sort key) in it. Pure.
 //!
-//! The usual order is: open runs, the latest started first; then closed ones, the latest closed first. While a client
-//! pages through, runs close. So that none is told twice or left out, a list keeps to the moment at which it began: a run
-//! that closed later has the place of an open one, whether it was told before it closed or not.
+//! The usual order is: open runs, the latest started first; then closed ones, the latest closed first. Runs close while
+//! a client pages. So that none is returned twice or skipped, all pages use the time of the first: a run that closed
+//! later has the place of an open one, whether it was returned before it closed or not.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use workflow::Timestamp;
 use super::query::filter::{Direction, OrderBy};
 use super::record_values::value_of;
 
-/// A change is in the store this long after it happened at the latest, or nearly: runs that closed so shortly before a list
-/// began may have been open to its first page.
+/// Visibility lag, nearly always at most this: a run that closed this shortly before a list began may have been open on
+/// its first page.
 const LAG_MAX: Duration = Duration::from_secs(2);
 
-/// Begins the place of a run that counts as open, and that of one that counts as closed.
+/// Section byte of the usual order: the run counts as open, or as closed.
 const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 
-/// A run's place: the lower comes first.
+/// Sort key of a run: the lower comes first.
 pub(super) type Place = Vec<u8>;
 
-/// How a list is ordered, from its first page to its last.
+/// The order of a list, the same for all its pages.
 #[derive(Debug, Clone)]
 pub(super) struct Ordering<'q> {
     /// Empty: the usual order.
@@ -46,13 +46,13 @@ impl Ordering<'_> {
             match value_of(record, attribute) {
                 Some(value) => {
                     place.push(0);
-                    // A list of keywords has the place of its first one.
+                    // A keyword list sorts by its lowest keyword.
                     escape(value.index_keys().first().map_or(&[], Vec::as_slice), &mut place);
                     if *direction == Direction::Descending {
                         place[from + 1..].iter_mut().for_each(|byte| *byte = !*byte);
                     }
                 }
-                // What is not set comes last, in either direction.
+                // Unset attributes sort last, in either direction.
                 None => place.push(1),
             }
         }
@@ -73,16 +73,16 @@ impl Ordering<'_> {
     }
 }
 
-/// What the place of the last run that was told says of the usual order.
+/// Position of the last returned run in the usual order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// Open runs that started at this moment or before are next, then all that are closed.
+    /// Next: open runs that started at this time or before, then all closed ones.
     Open(Timestamp),
-    /// Runs that closed at this moment or before are next.
+    /// Next: runs that closed at this time or before.
     Closed(Timestamp),
 }
 
-/// `None` if it is no place in the usual order.
+/// `None` if the place is not one of the usual order.
 pub(super) fn reached(place: &[u8]) -> Option<Reached> {
     let (section, rest) = place.split_first()?;
     let moment = Timestamp(!(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?) ^ SIGN).cast_signed());
@@ -93,13 +93,13 @@ pub(super) fn reached(place: &[u8]) -> Option<Reached> {
     }
 }
 
-/// In which direction a list goes through runs by their start, if that is what it is ordered by first.
+/// Direction of the first `ORDER BY` column, if that is `StartTime`.
 pub(super) fn by_start(order_by: &[OrderBy]) -> Option<Direction> {
     let first = order_by.first()?;
     (first.attribute == Attribute::System(SystemAttribute::StartTime)).then_some(first.direction)
 }
 
-/// When the run with this place started, in a list that is ordered by that first. `None` if it is no such place.
+/// Start time in a place of a list ordered by `StartTime` first. `None` if it is no such place.
 pub(super) fn started_at(place: &[u8], direction: Direction) -> Option<Timestamp> {
     let (0, rest) = place.split_first().map(|(set, rest)| (*set, rest))? else { return None };
     let plain = |byte: &u8| if direction == Direction::Descending { !*byte } else { *byte };
@@ -114,7 +114,7 @@ pub(super) fn started_at(place: &[u8], direction: Direction) -> Option<Timestamp
     Some(Timestamp((u64::from_be_bytes(key) ^ SIGN).cast_signed()))
 }
 
-/// The order in which the runs of one page are told: by what they are now.
+/// Sort key of the runs within one page: their current state.
 pub(super) fn as_they_are(record: &Record) -> (bool, std::cmp::Reverse<Timestamp>, std::cmp::Reverse<Timestamp>) {
     let closed_at = record.closed.map_or(Timestamp(i64::MAX), |closed| closed.at);
     (record.closed.is_some(), std::cmp::Reverse(closed_at), std::cmp::Reverse(record.started_at))
@@ -126,7 +126,7 @@ fn latest_first(moment: Timestamp) -> [u8; 8] {
     ((!moment.0).cast_unsigned() ^ SIGN).to_be_bytes()
 }
 
-/// Bytes that compare as these do, also before others that follow them.
+/// Appends bytes escaped and terminated, so that their order holds whatever bytes follow.
 fn escape(bytes: &[u8], place: &mut Place) {
     for byte in bytes {
         place.push(*byte);

@@ -1,5 +1,4 @@
-//! How a list is answered: by the few runs that an index names, or by looking at runs in their order; and how that is
-//! explained.
+//! The query planner of lists: reads index candidates or scans runs in list order; and its explanation.
 
 use cluster::errors::ServiceError;
 use cluster::search_attributes::custom::CustomAttributes;
@@ -41,7 +40,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The rows that have the order of the list, if there are any.
+    /// The row order that equals the order of the list, if there is one.
     fn sequence(&self) -> Option<Sequence> {
         match by_start(self.ordering.order_by) {
             Some(direction) => Some(Sequence::ByStart(direction)),
@@ -57,7 +56,7 @@ impl Reading<'_> {
     }
 }
 
-/// Rows in the order of a list.
+/// A row order that lists can be read in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sequence {
     Usual,
@@ -65,7 +64,7 @@ enum Sequence {
 }
 
 impl Service {
-    /// Says how a list would be answered, and with what it would read.
+    /// Explains the plan of a list: segments, statuses, index candidates and scan.
     pub async fn explain(
         &self,
         namespace_id: NamespaceId,

@@ -1,4 +1,4 @@
-//! What one list or count reads: the segments of its namespace, within the bounds of its filter.
+//! Reads of one list or count: the segments of its namespace, within the bounds of its filter.
 
 use std::collections::{BTreeSet, BinaryHeap};
 use std::pin::pin;
@@ -20,20 +20,20 @@ use super::record_values::matches;
 
 /// A page stays well under the 4 MiB of a gRPC message, unless a single run is larger.
 const PAGE_BYTES: usize = 2 << 20;
-/// Rows looked at for one page; then the client gets what was found, and asks on.
+/// Rows scanned per page; then the page is cut and returned with a page token.
 const SCANNED_MAX: usize = 20_000;
-/// Comparisons of one page: a filter of many values looks at fewer rows, and the client asks on.
+/// Comparisons per page: a filter with many values scans fewer rows before the page is cut.
 const TESTS_PER_PAGE: usize = 2_000_000;
-/// Rows that a page looks at whatever its filter weighs.
+/// Rows that a page may scan whatever its filter's weight.
 const SCANNED_MIN: usize = 100;
-/// Comparisons after which other requests have their turn: about a millisecond.
+/// Comparisons between two yields to the runtime: about 1 ms.
 const TESTS_PER_TURN: usize = 20_000;
-/// Rows read at once where many are looked at for each that is told.
+/// Rows per read where many are scanned for each that is returned.
 const CHUNK: usize = 512;
-/// Runs that closed since a list began and are given the places of open ones, at most. A client that takes so long over a
-/// list that there are more may miss some.
+/// Runs that closed since a list began and keep the places of open ones, at most. If more close while a client pages,
+/// it may miss some.
 const RECENT_MAX: usize = 10_000;
-/// Bytes of these runs, at most, likewise.
+/// Bytes of these runs at most, with the same consequence.
 const RECENT_BYTES: usize = 16 << 20;
 
 pub(super) struct Reading<'a> {
@@ -43,18 +43,18 @@ pub(super) struct Reading<'a> {
     pub(super) filter: Option<&'a Filter>,
     pub(super) bounds: Bounds,
     pub(super) ordering: Ordering<'a>,
-    /// The place of the last run that was told.
+    /// Place of the last run already returned.
     pub(super) after: Option<Place>,
 }
 
-/// Gives other requests a turn while a filter is asked of many runs, and lets go of the work if its caller has gone.
+/// Yields to the runtime while a filter is evaluated on many runs; each yield is also a cancellation point.
 pub(super) struct Turns {
     weight: usize,
     n_tests: usize,
 }
 
 impl Turns {
-    /// One more run was looked at.
+    /// Counts one scanned run; yields if due.
     pub(super) async fn next(&mut self) {
         self.n_tests += self.weight;
         if self.n_tests >= TESTS_PER_TURN {
@@ -64,12 +64,12 @@ impl Turns {
     }
 }
 
-/// Runs in their order, with their places, no more than fit into a page.
+/// Runs of at most one page, in order, with their places.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) runs: Vec<(Place, Record)>,
     bytes: usize,
-    /// Where to go on if the bound on rows or on bytes was met; there may be nothing more.
+    /// Continuation if the limit on rows or bytes was reached; there may be nothing after it.
     pub(super) cut_at: Option<Place>,
 }
 
@@ -82,12 +82,12 @@ impl Reading<'_> {
         Turns { weight: self.weight(), n_tests: 0 }
     }
 
-    /// Rows that one page may look at.
+    /// Rows that one page may scan.
     pub(super) fn scanned_max(&self) -> usize {
         (TESTS_PER_PAGE / self.weight()).clamp(SCANNED_MIN, SCANNED_MAX)
     }
 
-    /// The next runs in the usual order, of `scanned_max` rows at most.
+    /// The next runs in the usual order; scans at most `scanned_max` rows.
     pub(super) async fn in_order(&self, limit: usize, scanned_max: usize) -> Result<Gathered, StoreError> {
         let mut gathered = Gathered::default();
         let (mut n_scanned, mut turns) = (0, self.turns());
@@ -127,7 +127,7 @@ impl Reading<'_> {
         Ok(gathered)
     }
 
-    /// The next runs by their starts. Those that started at one moment are put in order here, by what else the order asks.
+    /// The next runs by start time. Runs with the same start time are sorted here by the other columns.
     pub(super) async fn by_start(
         &self,
         direction: Direction,
@@ -173,7 +173,7 @@ impl Reading<'_> {
         Ok(gathered)
     }
 
-    /// The next runs in the order that was asked for: all that match are looked at.
+    /// The next runs in any other order: scans all runs within the bounds.
     pub(super) async fn sorted(&self, limit: usize) -> Result<Gathered, StoreError> {
         let (mut first, mut turns) = (First::new(self, limit), self.turns());
         let mut all = self.everything();
@@ -184,7 +184,7 @@ impl Reading<'_> {
         Ok(first.gathered())
     }
 
-    /// The next of these runs. Records are read a few at a time, and only those of the page are kept.
+    /// The next runs among candidates. Reads a few records at a time and keeps only those of the page.
     pub(super) async fn first_of(&self, candidates: BTreeSet<Candidate>, limit: usize) -> Result<Gathered, StoreError> {
         let (mut first, mut turns) = (First::new(self, limit), self.turns());
         let mut records = pin!(self.records(candidates));
@@ -218,7 +218,7 @@ impl Reading<'_> {
     fn consider(&self, record: Record, gathered: &mut Gathered, is_last: bool) {
         let place = self.ordering.place(&record);
         let is_told = self.after.as_ref().is_some_and(|after| place <= *after);
-        // Lists may meet a run twice while it changes.
+        // A scan may return a run twice while it changes.
         let is_twice = gathered.runs.last().is_some_and(|(last, _)| *last == place);
         if is_last {
             gathered.cut_at = Some(place.clone());
@@ -233,7 +233,7 @@ impl Reading<'_> {
     }
 
     fn chunks(&self, limit: usize) -> Chunks {
-        // A page of everything is put together of small pieces: several statuses are read at once.
+        // An unfiltered page takes few rows of each source: several statuses are read at once.
         if self.filter_is_wide() {
             let first = (limit / 8).max(1);
             Chunks { first, most: first }
@@ -242,7 +242,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Nearly every run that is read will be told: nothing is asked but what the bounds see to.
+    /// Whether nearly every row read is returned: the bounds decide the whole filter.
     fn filter_is_wide(&self) -> bool {
         let is_bound = |filter: &Filter| super::bounds::is_kept_by_bounds(filter);
         self.filter.is_none_or(|filter| super::bounds::conjuncts(filter).iter().all(is_bound))
@@ -281,7 +281,7 @@ impl Reading<'_> {
         self.bounds.statuses.iter().map(of_status).collect()
     }
 
-    /// Runs that closed so late that they count as open, in the order of those; as far as they started up to a moment.
+    /// Runs that closed late enough to count as open, in the order of open runs, started at `started_to` or before.
     async fn recent(&self, started_to: Timestamp) -> Result<Vec<Record>, StoreError> {
         let span = self.bounds.closed.since(self.ordering.open_from());
         let mut recent = Vec::new();
@@ -319,7 +319,7 @@ impl Gathered {
         self.runs.len() < limit && self.cut_at.is_none()
     }
 
-    /// A run that does not fit any more ends the page before it; the first one always fits.
+    /// A run that exceeds `PAGE_BYTES` ends the page before it; the first one always fits.
     fn push(&mut self, place: Place, record: Record) {
         let bytes = self.bytes + shown_bytes(&record);
         match self.runs.last() {
@@ -332,7 +332,7 @@ impl Gathered {
     }
 }
 
-/// What a run takes in a response, near enough.
+/// Approximate bytes of a run in a response.
 fn shown_bytes(record: &Record) -> usize {
     record.memo.encoded_len() + record.search_attributes.encoded_len() + record.workflow_id.len() + 512
 }
@@ -347,13 +347,13 @@ fn starts_at(segment: &Segment) -> Timestamp {
     Timestamp(begins_at(segment.id).0.saturating_sub(i64::try_from(CLOCK_SLACK.as_nanos()).unwrap_or(i64::MAX)))
 }
 
-/// The first runs of many, in order. No more of them are kept than fit into a page.
+/// Top-k heap: the first runs of many, in order, at most one page.
 struct First<'r> {
     reading: &'r Reading<'r>,
     limit: usize,
     kept: BinaryHeap<Placed>,
     bytes: usize,
-    /// The first run that was dropped for want of room: the page ends before it.
+    /// Lowest place that was dropped for lack of room: the page ends before it.
     dropped: Option<Place>,
 }
 
@@ -386,7 +386,7 @@ impl<'r> First<'r> {
     }
 }
 
-/// Compared by place alone: a place is a run's own.
+/// Compared by place alone: places are unique.
 struct Placed(Place, Record);
 
 impl PartialEq for Placed {

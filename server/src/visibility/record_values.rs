@@ -1,4 +1,4 @@
-//! What a run's record says of an attribute, and how a list tells of the run. Pure.
+//! Attribute values of a run's record, and its entry in a list response. Pure.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::query::evaluate;
 use super::query::filter::Filter;
 use super::query::status;
 
-/// Whether a filter holds for a run; none holds for all.
+/// Whether a filter matches a run; no filter matches all.
 pub(super) fn matches(filter: Option<&Filter>, record: &Record) -> bool {
     filter.is_none_or(|filter| evaluate::matches(filter, &|attribute| value_of(record, attribute).map(Cow::Owned)))
 }
@@ -23,7 +23,7 @@ pub(super) fn value_of(record: &Record, attribute: &Attribute) -> Option<Value> 
         Attribute::System(attribute) => system_value(record, *attribute),
         Attribute::Indexed { name, value_type } => {
             let value = payload::decode(name, record.search_attributes.indexed_fields.get(name)?)?;
-            // One that was kept under another type, before the attribute was defined anew, is not found by it.
+            // A value stored under another type, before the attribute was redefined, counts as unset.
             Some(value).filter(|value| value.value_type() == *value_type)
         }
     }
@@ -62,7 +62,7 @@ fn execution_of(record: &Record) -> WorkflowExecution {
     WorkflowExecution { workflow_id: record.workflow_id.to_string(), run_id: record.run_id.to_string() }
 }
 
-/// A run in a list.
+/// A run's entry in a list response.
 pub(super) fn shown(record: Record) -> WorkflowExecutionInfo {
     let closed = record.closed;
     let duration = closed.map(|closed| closed.at.since(record.executes_at));

@@ -1,4 +1,4 @@
-//! The visibility service as its peers see it: takes in what changed, and answers lists and counts.
+//! The visibility service as its peers see it: writes changes of runs, and answers lists and counts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -55,23 +55,23 @@ impl Service {
         self.reads.acquire().await.expect("the semaphore is never closed")
     }
 
-    /// Writes nothing more. Whoever waits hears that it stops; shards have ended by then.
+    /// Writes nothing more, and fails the writes that wait. Shards have ended by then.
     pub async fn shutdown(&self) {
         let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
         running.shutdown().await;
     }
 
-    /// Returns at the next moment at which shards tell of their changes.
+    /// Returns at the start of the next round of visibility writes.
     pub async fn next_round(&self) {
         self.writer.next_round().await;
     }
 
-    /// Forgets all runs of a namespace, which are deleted.
+    /// Deletes the visibility rows of a namespace whose runs are deleted.
     pub async fn remove_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
         Ok(self.store.remove_namespace(namespace_id, self.env.now()).await?)
     }
 
-    /// Returns once lists know of the changes. Doing it again changes nothing.
+    /// Returns once the changes are visible to lists. Idempotent.
     pub async fn write(&self, changes: Vec<Change>) -> Result<(), ServiceError> {
         self.writer.write(changes).await
     }

@@ -1,5 +1,5 @@
-//! Writes what lists must know. Changes of all shards of the node go into common batches; one group is written at a time,
-//! so that a later change of a run never overtakes an earlier one.
+//! Writes visibility rows. Changes of all shards of the node share batches; one group is written at a time, so that a later
+//! change of a run never overtakes an earlier one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,10 +17,10 @@ use workflow::{NamespaceId, Timestamp};
 
 use super::housekeeping::Housekeeping;
 
-/// Shards tell lists of their changes at these intervals, all at the same moments: so their changes meet in one batch,
-/// and a run that is over within one is told once. Listed within 200 ms is the aim; the rest is for the write.
+/// Interval of visibility writes, the same moments for all shards of a node: their changes share a batch, and a run that
+/// opens and closes within one round is written once. The aim is visible within 200 ms; the rest is for the write.
 const ROUND: Duration = Duration::from_millis(100);
-/// After the first submission of a round, for so long others may join it.
+/// From the first submission of a round to its write, so that others join it.
 const GATHERING: Duration = Duration::from_millis(5);
 /// Changes of one group: a few thousand rows.
 const GROUP_MAX: usize = 2000;
@@ -41,7 +41,7 @@ struct Submission {
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// Segments that lists know of.
+/// Segments that are announced.
 type Known = HashMap<NamespaceId, HashSet<i64>>;
 
 impl Writer {
@@ -50,14 +50,14 @@ impl Writer {
         Arc::new(Self { store, segments, housekeeping, began, waiting, wake })
     }
 
-    /// Returns at the next moment at which all shards tell of their changes.
+    /// Returns at the start of the next round.
     pub(crate) async fn next_round(&self) {
         let since = self.began.elapsed().as_nanos() % ROUND.as_nanos();
         let wait = ROUND - Duration::from_nanos(u64::try_from(since).unwrap_or_default());
         tokio::time::sleep(wait).await;
     }
 
-    /// Returns once lists know of the changes.
+    /// Returns once the changes are visible to lists.
     pub(crate) async fn write(&self, changes: Vec<Change>) -> Result<(), ServiceError> {
         let (done, written) = oneshot::channel();
         self.lock().push(Submission { changes, done });
@@ -66,7 +66,7 @@ impl Writer {
         Ok(written.await.map_err(stopped)??)
     }
 
-    /// Writes what is submitted, for ever.
+    /// Writes what is submitted, until the task is aborted.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut known = Known::new();
         loop {
@@ -96,7 +96,7 @@ impl Writer {
             group.iter_mut().flat_map(|submission| std::mem::take(&mut submission.changes)).collect();
         let written = self.write_changes(known, &changes).await;
         let told = |submission: Submission, written: Result<(), StoreError>| {
-            // Whoever asked may have gone.
+            // The submitter may have stopped waiting.
             let _ = submission.done.send(written);
         };
         for submission in group {
@@ -121,7 +121,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Lists must know of a segment before anything is in it, and once more if they may have settled or forgotten it.
+    /// A segment is announced before its first row, and again if housekeeping may have settled or removed it.
     async fn announce(
         &self,
         known: &mut Known,
@@ -140,7 +140,7 @@ impl Writer {
         if of_namespace.contains(&segment) && again_at.is_none() {
             return Ok(());
         }
-        // Of its beginning, so that it is the same whoever tells of it and whenever that arrives.
+        // The segment's beginning: the same from every writer, whenever the announcement arrives.
         let announced_at = again_at.unwrap_or(begins_at(segment));
         let new = Segment { id: segment, announced_at, sealed_at: None, is_settled: false };
         self.store.put_segment(namespace_id, new).await?;
@@ -148,13 +148,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells of segments that take nothing any more. If it fails, lists know it by their age.
+    /// Marks segments that take no more runs. If it fails, readers derive it from their age.
     async fn seal(&self) {
         for sealed in self.segments.take_sealed() {
             let (announced_at, sealed_at) = (begins_at(sealed.id), Some(sealed.at));
             let segment = Segment { id: sealed.id, announced_at, sealed_at, is_settled: false };
             if let Err(error) = self.store.put_segment(sealed.namespace_id, segment).await {
-                warn!(%error, segment = sealed.id, "cannot tell that a segment is full");
+                warn!(%error, segment = sealed.id, "cannot mark a full segment; readers derive it from its age");
             }
         }
     }
@@ -175,7 +175,7 @@ fn namespace_of(change: &Change) -> NamespaceId {
 struct Taken {
     /// Starts and closes.
     n_runs: usize,
-    /// The first moment of which lists may not have heard yet.
+    /// The earliest event that may not be visible yet.
     since: Timestamp,
 }
 

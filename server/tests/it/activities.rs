@@ -1,4 +1,4 @@
-//! Activities over gRPC, step by step: what operators do to them, and what describe tells.
+//! Activities over gRPC, step by step: operator actions on them, and their description.
 
 use std::time::Duration;
 

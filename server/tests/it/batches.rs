@@ -101,7 +101,7 @@ async fn until_over(given: &Given, job_id: &str) -> public::DescribeBatchOperati
     until(given, job_id, |described| described.state() != BatchOperationState::Running).await
 }
 
-/// Does it to all, and tells how it ended.
+/// Runs a batch on all, and returns its final description.
 async fn whole(given: &Given, job_id: &str, operation: Operation) -> public::DescribeBatchOperationResponse {
     begin(given, of(job_id, operation)).await.expect("the batch begins");
     until_over(given, job_id).await
@@ -193,8 +193,8 @@ async fn a_batch_does_what_it_is_asked_to_do() {
     let reset = batch::BatchOperationReset { options, ..Default::default() };
     let done = whole(&given, "reset", Operation::ResetOperation(reset)).await;
     assert_eq!((done.state(), done.total_operation_count), (BatchOperationState::Completed, 3));
-    // Counts without a filter know of all runs at once. Lists hear of those that the resets began a little later, and the
-    // batches below must not miss them.
+    // Counts without a filter include all runs at once. Visibility lags behind with those that the resets began, and
+    // the batches below must not miss them.
     until_counted(&given, QUERY, n_counted(&given, "").await).await;
     let target = Some(reset_options::Target::BuildId("none".into()));
     let options = Some(ResetOptions { target, ..Default::default() });
@@ -315,7 +315,7 @@ async fn batches_are_listed_in_pages_the_last_to_end_first() {
     given.stop().await;
 }
 
-/// A job is done by whoever is woken first, and that may be by the end of another.
+/// The first task that wakes up runs a job, and the end of another job may wake it.
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_of_many_namespaces_begin_at_once_and_none_is_lost() {
     let given = a_node().await;

@@ -81,7 +81,7 @@ async fn nobody_finds_a_run_that_was_deleted() {
         ..Default::default()
     };
     refused(given.client().get_workflow_execution_history(history).await, Code::NotFound, &message);
-    // Whoever waited for its end saw it, or that it is gone.
+    // The long poll returns the close event, or "not found".
     match listening.await.expect("the wait ends") {
         Ok(page) => assert_eq!(page.into_inner().history.unwrap_or_default().events.len(), 1),
         Err(status) => assert_eq!(status.code(), Code::NotFound),

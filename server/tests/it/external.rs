@@ -179,7 +179,7 @@ async fn commands_that_name_another_namespace_fail_their_workflow_task_unless_th
         run.terminate().await;
     }
     assert_eq!(ByHand::elsewhere(&given, "elsewhere", "target").events().await.len(), 2, "it hears nothing");
-    // Whoever names the run's own means nothing by it.
+    // Naming the run's own namespace is allowed.
     let run = ByHand::new(&given, "own");
     run.start().await;
     run.work(commands(NAMESPACE).into()).await;

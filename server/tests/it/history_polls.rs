@@ -1,4 +1,4 @@
-//! History over gRPC while a run goes on: long polls, the close event alone, chains of runs, and tokens that outlive a
+//! History over gRPC while a run goes on: long polls, the close event alone, chains of runs, and tokens that survive a
 //! node but not their run.
 
 use std::time::{Duration, Instant};
@@ -275,7 +275,7 @@ async fn a_history_is_told_as_bytes_where_that_is_wanted() {
     given.stop().await;
 }
 
-/// Tokens are bytes of the client's, whoever made them.
+/// Page tokens are untrusted input.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_token_that_was_tampered_with_is_never_our_mistake() {
     let given = a_node().await;

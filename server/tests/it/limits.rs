@@ -1,4 +1,4 @@
-//! Limits over gRPC: what a client and a worker hear of one byte too much.
+//! Limits over gRPC: errors that a client and a worker get for one byte too much.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -17,7 +17,7 @@ use crate::given::{Given, NAMESPACE, a_node, a_node_with, config, refused, withi
 
 const BLOB_BYTES: usize = 2 << 20;
 
-/// Payloads of so many bytes, all in all.
+/// Payloads of this many bytes in total.
 fn blob(bytes: usize) -> Option<Payloads> {
     let with_data = |data: usize| Payloads {
         payloads: vec![Payload { data: Bytes::from(vec![b'x'; data]), ..Default::default() }],

@@ -1,4 +1,4 @@
-//! Lists while runs start and close: what pages tell, and how soon.
+//! Lists while runs start and close: the contents of pages, and the visibility lag.
 
 use std::collections::HashMap;
 use std::time::Instant;

@@ -52,7 +52,7 @@ async fn until_gone(given: &Given, name: &str) {
     tokio::time::timeout(PATIENCE, gone).await.expect("the namespace goes");
 }
 
-/// Lists hear of runs a moment later, and must have something to lose.
+/// Waits out the visibility lag, so that there are rows to remove.
 async fn until_listed(given: &Given, n_runs: usize) {
     let listed = async {
         let request = public::ListWorkflowExecutionsRequest { namespace: DOOMED.into(), ..Default::default() };

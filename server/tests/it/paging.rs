@@ -62,7 +62,7 @@ pub(crate) async fn until_listed(given: &Given, query: &str, expected: &[&str]) 
     }
 }
 
-/// A run that is there throughout is told once, however many start and close meanwhile.
+/// A run that is there throughout is returned once, however many start and close between pages.
 pub(crate) async fn check(given: &Given) {
     const N_RUNS: usize = 40;
     let mut runs = Vec::new();
@@ -82,7 +82,7 @@ pub(crate) async fn check(given: &Given) {
                 break;
             }
             request.next_page_token = answer.next_page_token;
-            // Some that were told, and some that were not.
+            // Closes some that were returned, and some that were not.
             start(given, &format!("new-{round}-{page}"), "bake").await;
             let closing: Vec<WorkflowExecution> = [0, runs.len() / 2].map(|n| runs.remove(n)).into_iter().collect();
             for run in closing {

@@ -179,7 +179,7 @@ async fn a_paused_run_answers_as_one_that_does_not_run() {
     assert_eq!((again.run_id.clone(), again.status()), (first.run_id, WorkflowExecutionStatus::Paused));
     let (last, token) = ends(closing.clone()).await;
     assert_eq!((last, token), (vec![EventType::WorkflowExecutionPaused], bytes::Bytes::new()));
-    // Whoever waits for the end goes on waiting: a pause is none.
+    // A long poll for the close event goes on waiting: a pause is no close.
     let waiting = public::GetWorkflowExecutionHistoryRequest { wait_new_event: true, ..closing };
     let mut waiter = given.client();
     let waiting = waiter.get_workflow_execution_history(within(Duration::from_secs(60), waiting));

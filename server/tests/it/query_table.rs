@@ -119,7 +119,7 @@ pub(crate) fn blank(namespace_id: NamespaceId, run_id: RunId, started_at: Timest
     }
 }
 
-/// Those of the first day are as they once were, and do not tell when the run started.
+/// Run ids of the first day have the old format, which does not encode the start time.
 fn run_id(started_at: i64, random: &mut SmallRng) -> RunId {
     if started_at < BEGINNING + DAY {
         return RunId(uuid::Builder::from_random_bytes(random.random()).into_uuid());
@@ -261,7 +261,7 @@ fn queries() -> Vec<String> {
     queries
 }
 
-/// Queries for runs by their ids; those that tell when the run started, and others.
+/// Queries for runs by their ids: those that encode the start time, and others.
 fn queries_by_run_id(runs: &[Run]) -> Vec<String> {
     let mut queries = Vec::new();
     let (telling, silent): (Vec<_>, Vec<_>) =
@@ -385,7 +385,7 @@ pub(crate) async fn check(engine: Arc<dyn Engine>, n_runs: u32) {
     assert!(n_found * 10 > queries.len() * 7, "only {n_found} of {} queries find anything", queries.len());
 }
 
-/// A node that lost its shard had told of starts, and all that arrives after its successor has told of the closes.
+/// Visibility writes of starts by a node that lost its shard arrive after its successor's writes of the closes.
 pub(crate) async fn check_late_starts(engine: Arc<dyn Engine>) {
     let namespace_id = NamespaceId(Uuid::new_v4());
     let runs = runs(400, namespace_id);

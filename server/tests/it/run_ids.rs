@@ -1,4 +1,4 @@
-//! Ids of runs tell when the runs started, however these came about; and lists find the runs by them.
+//! Run ids encode the start time, however the run was started; and visibility finds runs by them.
 
 use proto::temporal::api::command::v1::{Command, StartChildWorkflowExecutionCommandAttributes};
 use proto::temporal::api::common::v1::{RetryPolicy, WorkflowExecution, WorkflowType};

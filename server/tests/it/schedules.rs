@@ -72,7 +72,7 @@ async fn delete(given: &Given) -> Result<(), Status> {
     given.client().delete_schedule(request).await.map(|_| ())
 }
 
-/// Asks until what is told of the schedule is as wanted.
+/// Describes the schedule until its info is as wanted.
 async fn until(given: &Given, wanted: impl Fn(&schedule::ScheduleInfo) -> bool) -> schedule::ScheduleInfo {
     let asked = async {
         loop {
@@ -212,7 +212,7 @@ async fn a_deprecated_namespace_starts_nothing_new() {
     create(&given, definition(NEVER, ScheduleOverlapPolicy::Skip), "c-1").await.expect("it is made");
     let deprecate = public::DeprecateNamespaceRequest { namespace: NAMESPACE.into(), ..Default::default() };
     given.client().deprecate_namespace(deprecate).await.expect("it is deprecated");
-    // The second one's turn comes when the first one is settled, and a run would stand in its way for ever.
+    // The second one's turn comes when the first one is settled, and a run would block it forever.
     patch(&given, trigger(ScheduleOverlapPolicy::BufferAll), "p-1").await;
     patch(&given, trigger(ScheduleOverlapPolicy::BufferAll), "p-2").await;
     let info = until(&given, |info| info.buffer_size == 0).await;

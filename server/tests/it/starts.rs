@@ -1,4 +1,4 @@
-//! Starts over gRPC: what policies say of runs with the same id, what a start brings along, and what its answer tells.
+//! Starts over gRPC: policies on runs with the same id, what a start brings along, and its response.
 
 use std::sync::atomic::Ordering;
 
@@ -141,7 +141,7 @@ async fn a_node_that_knows_its_workflow_ids_knows_those_from_before_it_began() {
     given.stop().await;
 }
 
-/// Each of them would be a read otherwise, all at once, when a node that was busy begins anew.
+/// Each of them would be a read otherwise, all at once, when a busy node restarts.
 #[tokio::test]
 async fn after_a_restart_the_timers_of_runs_that_closed_before_it_are_not_looked_into() {
     const N_CLOSED: u64 = 200;

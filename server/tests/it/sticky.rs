@@ -1,4 +1,4 @@
-//! Sticky queues: what a worker is told of their backlog, and what becomes of them when it leaves.
+//! Sticky queues: the backlog that a worker is shown, and what becomes of them when it leaves.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::by_hand::ByHand;
 use crate::commands::finish;
 use crate::given::{Given, NAMESPACE, a_node, within};
 
-/// Longer than a test: whoever waits for it has failed.
+/// Longer than a test: a test that waits for it has failed.
 const STICKY_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Less than any timeout that would free a run from its sticky queue.
 const AT_ONCE: Duration = Duration::from_secs(5);

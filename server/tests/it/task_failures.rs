@@ -1,4 +1,4 @@
-//! Why workflow tasks fail: each cause that a client or a worker can provoke, as history tells it.
+//! Why workflow tasks fail: each cause that a client or a worker can provoke, as history records it.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ async fn timers_of_one_moment_are_one_row_and_each_fires_once_after_a_restart() 
     let n_rows = || given.node.counts().rows_written.load(Ordering::Relaxed);
     let before = n_rows();
     run.complete(task.task_token, (0..N_TIMERS).map(start_timer).collect()).await;
-    // Each is an item of the run besides, and lists may be hearing of the start.
+    // Each is also an item of the run, and the visibility write of the start may be counted.
     let written = n_rows() - before;
     assert!(written < 2 * N_TIMERS, "{written} rows");
 

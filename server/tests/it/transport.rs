@@ -68,7 +68,7 @@ async fn results_and_errors_end_with_a_status() {
     given.stop().await;
 }
 
-/// Asks again until the answer is as wanted, for what the server does by and by.
+/// Polls until the condition holds, for what the server does asynchronously.
 async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let began = Instant::now();
     while !is_so().await {

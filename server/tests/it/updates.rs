@@ -1,4 +1,4 @@
-//! Updates over gRPC, with a worker that answers as it is told.
+//! Updates over gRPC, with a scripted worker.
 
 mod closing;
 mod lifecycle;

@@ -1,5 +1,5 @@
-//! Dates in a zone, and the next one that a schedule names. Days on which clocks are set are dealt with as the cron library
-//! of the reference does: an hour that a day skips has no run, and one that it has twice has two.
+//! Dates in a time zone, and the next date that matches a schedule. Clock changes follow the cron library of the
+//! reference: a skipped hour has no run, a repeated hour has two.
 
 use crate::civil::{Zone, date, days_since_epoch};
 use crate::time::Timestamp;
@@ -9,10 +9,10 @@ const DAY: i64 = 24 * HOUR;
 const HOUR: i64 = 60 * MINUTE;
 const MINUTE: i64 = 60;
 
-/// A schedule that matches nothing for so long never does.
+/// A schedule without a match within this many years counts as one that never matches.
 const YEARS_SEARCHED_MAX: i64 = 5;
 
-/// Each set is one of bits; bit n says that value n matches.
+/// Each set is a bit set: bit n means that value n matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Calendar {
     pub(super) minutes: u64,
@@ -26,11 +26,11 @@ pub(crate) struct Calendar {
 pub(crate) struct Days {
     pub(super) of_month: u64,
     pub(super) of_week: u64,
-    /// If both are restricted a day matches if either says so; otherwise both must.
+    /// If both fields are restricted, a day must match either one; otherwise both.
     pub(super) both_must_match: bool,
 }
 
-/// A moment as a clock on the wall shows it, without its seconds.
+/// Local wall-clock time, without seconds.
 struct Civil {
     year: i64,
     month: i64,
@@ -40,7 +40,7 @@ struct Civil {
 }
 
 impl Calendar {
-    /// The first time after this moment.
+    /// The first matching time after this one.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         if self.minutes == 0 || self.hours == 0 || self.months == 0 {
             return None;
@@ -57,7 +57,7 @@ impl Calendar {
         None
     }
 
-    /// Moves on until each unit matches, the largest first. False: a unit ran over, so that a larger one must be looked at again.
+    /// Advances until each unit matches, largest first. False: a unit wrapped, so larger units must be checked again.
     fn find_in_round(&self, search: &mut Search) -> bool {
         while !has(self.months, search.civil().month) {
             search.enter_next_month();
@@ -91,7 +91,7 @@ impl Calendar {
     }
 }
 
-/// A moment that moves on. The first step drops all that is below its unit; later ones find that done.
+/// Position of the search. The first step truncates to its unit; later steps find that done.
 struct Search<'a> {
     at: i64,
     is_truncated: bool,
@@ -120,18 +120,18 @@ impl Search<'_> {
         self.truncate(|civil| Civil { hour: 0, minute: 0, ..civil });
         let (civil, before) = (self.civil(), self.at);
         self.at = Civil { day: civil.day + 1, ..civil }.moment(self.zone);
-        // Where clocks are set at midnight this is not one, but an hour beside it.
+        // Where clocks change at midnight, this is an hour off midnight.
         match self.civil().hour {
             hour @ 13..=23 => self.at += (24 - hour) * HOUR,
             hour => self.at -= hour * HOUR,
         }
-        // A zone that moves across the date line has no such day at all.
+        // A zone that moves across the date line skips a whole day.
         if self.at <= before {
             self.at = before + DAY;
         }
     }
 
-    /// By the clock that ticks, not by the one on the wall: no hour is left out.
+    /// By elapsed time, not by wall-clock time: no hour is left out.
     fn enter_next_hour(&mut self) {
         self.truncate(|civil| Civil { minute: 0, ..civil });
         self.at += HOUR;
@@ -145,7 +145,7 @@ impl Search<'_> {
 
 impl Days {
     fn matches(self, civil: &Civil) -> bool {
-        // The first day of all was a Thursday.
+        // 1 January 1970 was a Thursday.
         let day_of_week = (days_since_epoch(civil.year, civil.month, civil.day) + 4).rem_euclid(7);
         let (in_month, in_week) = (has(self.of_month, civil.day), has(self.of_week, day_of_week));
         if self.both_must_match { in_month && in_week } else { in_month || in_week }
@@ -160,7 +160,7 @@ impl Civil {
         Self { year, month, day, hour: seconds / HOUR, minute: seconds % HOUR / MINUTE }
     }
 
-    /// When a clock on the wall shows this. If none does, or it does so twice, whichever moment the offset around it gives.
+    /// Unix time of this local time. A skipped or repeated local time resolves by the offset around it.
     fn moment(&self, zone: &Zone) -> i64 {
         let days = days_since_epoch(self.year, self.month, self.day);
         let local = days * DAY + self.hour * HOUR + self.minute * MINUTE;

@@ -155,7 +155,7 @@ pub(crate) fn any_command(random: &mut SmallRng, workflow_id: &str) -> Command {
     }
 }
 
-/// Whether other workflows have something to tell a run.
+/// Whether a run waits for other workflows.
 pub(crate) fn awaits_any(run: &Run) -> bool {
     let state = &run.state;
     let n_pending = state.children.len() + state.external_signals.len() + state.external_cancels.len();
@@ -163,7 +163,7 @@ pub(crate) fn awaits_any(run: &Run) -> bool {
     state.is_running() && (n_pending > 0 || waits_for_parent)
 }
 
-/// What other workflows may tell a run at any time, for a walk.
+/// An input that other workflows may send to a run at any time, for a walk.
 pub(crate) fn any_answer(random: &mut SmallRng, run: &Run) -> Input {
     let any = |random: &mut SmallRng, ids: Vec<i64>| match ids.len() {
         0 => random.random_range(0..40),

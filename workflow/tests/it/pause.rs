@@ -150,7 +150,7 @@ fn what_is_paused_is_told_among_the_search_attributes() {
 
 #[test]
 fn lists_hear_that_something_is_paused_and_what_they_were_told_before() {
-    /// What lists are to forget of what is paused, if they hear anything.
+    /// Old pause attributes in visibility tasks, if there are any.
     fn forgotten(run: &mut Run) -> Vec<String> {
         let told = run.take_tasks().into_iter().filter_map(|task| match task {
             workflow::Task::Visibility(task) => Some(task.replaced),

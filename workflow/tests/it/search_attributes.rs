@@ -34,7 +34,7 @@ fn one(name: &str, value: Payload) -> SearchAttributes {
     SearchAttributes { indexed_fields: [(name.to_owned(), value)].into() }
 }
 
-/// What a worker hears whose second command is refused for this reason.
+/// Failure that a worker gets whose second command is refused for this reason.
 fn told(what: Command, refused: RefusedSearchAttributes) -> (Cause, String) {
     let mut run = Run::working();
     let completion = CompleteWorkflowTask {

@@ -3,7 +3,7 @@
 //! What a workflow costs is read from the meters, step by step up and down the ladder. Whether a doubling gains or loses is
 //! another matter: the store's flushes, compactions and collections come in bursts of seconds that take a third of the
 //! machine, and at the top of the ladder, with all processors busy, a doubling gains less than that. So the upper steps change
-//! every few seconds under one load, down and up, many times over; what is told of a doubling is the median of the ratios
+//! every few seconds under one load, down and up, many times over; reported for a doubling is the median of the ratios
 //! of two steps in the same climb, with the interval in which it lies.
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ fn measure(bench: &Bench<'_>, home: Home) -> Result<String> {
     let ladder = ladder(bench, home, &server)?;
     let stairs = stairs(bench, &server)?;
     server.stop()?;
-    // Anew: what the ladder left in memory would hide what open runs take.
+    // A new process: what the ladder left in memory would hide what open runs take.
     let server = bench.start(home, Side::Ours)?;
     let open = open_runs(bench, home, &server)?;
     server.stop()?;

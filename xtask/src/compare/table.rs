@@ -108,8 +108,8 @@ fn each(ratios: &[Vec<f64>], tell: impl Fn(&[f64]) -> String) -> String {
     ratios.iter().map(|ratios| tell(ratios)).collect::<Vec<_>>().join(" | ")
 }
 
-/// Where the median of what was drawn from lies, with a certainty of 95 % at least, whatever the distribution: that so many values
-/// or fewer fall on one side of it is as unlikely as so many heads of a coin. `None` if there are too few values to tell.
+/// The 95 % confidence interval of the median, for any distribution: the number of values on one side of the median is
+/// binomial, like the heads of a coin. `None` if there are too few values.
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
     const EACH_SIDE: f64 = 0.025;
     let mut sorted = values.to_vec();

@@ -1,4 +1,4 @@
-//! Tells the code of a Rust file from its literals and comments: enough of a lexer for rules about text, no more.
+//! Separates the code of a Rust file from its literals and comments: enough of a lexer for rules about text, no more.
 
 /// The text of a literal, and where it begins.
 pub(super) struct Literal {
@@ -6,15 +6,17 @@ pub(super) struct Literal {
     pub(super) text: String,
 }
 
+#[derive(Default)]
 pub(super) struct RustSource {
     /// The file with every character of a literal or a comment turned into a space. Lines stay where they are.
     pub(super) code: String,
     pub(super) strings: Vec<Literal>,
+    pub(super) comments: Vec<Literal>,
 }
 
 impl RustSource {
     pub(super) fn parse(text: &str) -> Self {
-        let mut lexer = Lexer { rest: text, line: 1, source: Self { code: String::new(), strings: Vec::new() } };
+        let mut lexer = Lexer { rest: text, line: 1, source: Self::default() };
         while !lexer.rest.is_empty() {
             lexer.step();
         }
@@ -32,9 +34,9 @@ impl Lexer<'_> {
     fn step(&mut self) {
         if self.rest.starts_with("//") {
             let length = self.rest.find('\n').unwrap_or(self.rest.len());
-            self.blank(length);
+            self.comment(length);
         } else if self.rest.starts_with("/*") {
-            self.blank(block_comment_length(self.rest));
+            self.comment(block_comment_length(self.rest));
         } else if let Some(hashes) = raw_string_hashes(self.rest).filter(|_| !self.is_within_name()) {
             self.raw_string(hashes);
         } else if self.rest.starts_with('"') {
@@ -51,6 +53,12 @@ impl Lexer<'_> {
     /// Whether an `r` here would end a name, as in `for"`.
     fn is_within_name(&self) -> bool {
         self.source.code.chars().next_back().is_some_and(|c| (c.is_alphanumeric() && c != 'b' && c != 'c') || c == '_')
+    }
+
+    fn comment(&mut self, length: usize) {
+        let text = self.rest[..length].to_owned();
+        self.source.comments.push(Literal { line: self.line, text });
+        self.blank(length);
     }
 
     fn raw_string(&mut self, hashes: usize) {

@@ -122,3 +122,14 @@ fn names_say_what_a_thing_is() {
     assert_eq!(named("server/src/shard.rs", "struct ShardManager;\nmod helpers;"), 2);
     assert_eq!(named("server/src/shard.rs", "struct Implicit;\nimpl Shard {}"), 0);
 }
+
+#[test]
+fn comments_are_plain_english() {
+    let dialect = |text: &str| {
+        let file = File { path: "server/src/a.rs".to_owned(), text: format!("//! x\n{text}") };
+        wording::check(&[], &[RustFile::new(&file)]).len()
+    };
+    assert_eq!(dialect(concat!("// Who", "ever waits is to", "ld.\nfn f() {}")), 2);
+    assert_eq!(dialect(concat!("fn f() {} // It waits so ", "long.")), 1);
+    assert_eq!(dialect(concat!("let to", "ld = \"for ", "ever\"; // Reports the lag.")), 0);
+}

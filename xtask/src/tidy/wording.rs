@@ -16,6 +16,24 @@ const MACHINE_PATHS: [&str; 5] = [
     concat!("/tmp/", "ref"),
 ];
 
+/// Words that a new reader has to translate, and the plain ones. Split where this file would break its own rule.
+const DIALECT: [(&str, &str); 14] = [
+    (concat!("te", "ll"), "report, return or notify"),
+    (concat!("te", "lls"), "reports, returns or notifies"),
+    (concat!("to", "ld"), "reported, returned or notified"),
+    (concat!("he", "ar"), "receive"),
+    (concat!("he", "ars"), "receives"),
+    (concat!("he", "ard"), "received"),
+    (concat!("who", "ever"), "name the caller, client or owner"),
+    (concat!("an", "ew"), "again"),
+    (concat!("for ", "ever"), "without end, or name the bound"),
+    (concat!("so ", "many"), "name the number"),
+    (concat!("so ", "long"), "name the duration"),
+    (concat!("put ", "aside"), "dead-letter"),
+    (concat!("in ", "vain"), "without a result"),
+    (concat!("out", "lived"), "obsolete"),
+];
+
 pub(super) fn check(files: &[File], rust: &[RustFile]) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in files {
@@ -28,6 +46,18 @@ pub(super) fn check(files: &[File], rust: &[RustFile]) -> Vec<Violation> {
             found.push(Violation::new(&file.path, 1, "a file opens with //! and says what it is for"));
         }
         found.extend(type_names(file));
+        found.extend(dialect(file));
+    }
+    found
+}
+
+fn dialect(file: &RustFile) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for comment in &file.source.comments {
+        let text = comment.text.to_lowercase();
+        for (word, plain) in DIALECT.iter().filter(|(word, _)| find_word(&text, word).next().is_some()) {
+            found.push(Violation::new(&file.path, comment.line, format!("{word:?} in a comment: {plain}")));
+        }
     }
     found
 }

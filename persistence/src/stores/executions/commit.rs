@@ -1,4 +1,4 @@
-//! A commit: everything that the owner of a shard changes in one go, as one conditional batch.
+//! A commit: all changes that the owner of a shard makes in one conditional batch.
 //!
 //! A batch may name a row only once. So the writes of one run are merged here, the later one winning, and the tasks
 //! of one queue share a row.
@@ -27,45 +27,45 @@ use crate::table::Value;
 
 /// Request ids in one row: with ids of the greatest length it stays under half a MiB.
 const SIGNAL_REQUESTS_MAX: usize = 256;
-/// A range costs more than a row by itself, and every row of the batch is held against it.
+/// Fewer deletes stay single: a range costs more than a row, and every row of the batch is checked against it.
 const WAITED_RANGE_MIN: usize = 8;
 
-/// Keys and records of a small row take about this much besides what the user put into it.
+/// Approximate bytes of a small row's key and record besides user data.
 pub(super) const ROW_OVERHEAD: usize = 256;
 
-/// What one batch changes. Only the lease is checked: its holder is the only writer of the partition.
+/// The changes of one batch. Only the lease is checked: its holder is the only writer of the partition.
 #[derive(Debug)]
 pub struct ShardCommit {
     pub shard: ShardId,
     pub range_id: RangeId,
-    /// Grows with each commit: tells afterwards whether this one was applied.
+    /// Grows with each commit: shows afterwards whether this one was applied.
     pub commit_id: i64,
     pub runs: Vec<RunWrite>,
     pub current: Vec<CurrentWrite>,
     pub schedules: Vec<ScheduleWrite>,
-    /// All rows of these runs go, even those that `runs` names.
+    /// All rows of these runs are deleted, even those that `runs` names.
     pub deleted_runs: Vec<ExecutionKey>,
-    /// Of runs in `runs` that were damaged, and of queues.
+    /// Rows to delete, of damaged runs in `runs` and of queues.
     pub damaged_rows: Vec<DamagedRow>,
     /// Ascending by task id.
     pub transfer: Vec<QueuedTask<TransferTask>>,
     /// Ascending by task id.
     pub visibility: Vec<QueuedTask<VisibilityTask>>,
     pub jobs: Vec<JobWrite>,
-    /// Of namespaces whose runs changed their status, as they are after this commit.
+    /// Run counts after this commit, of namespaces whose runs changed status.
     pub counts: Vec<(NamespaceId, RunCounts)>,
     /// Namespaces that have no runs in the shard any more, and will have none.
     pub left_namespaces: Vec<NamespaceId>,
     pub timers: Vec<QueuedTimer>,
-    /// Rows of timers that removed namespaces left behind; the same one may be named several times.
+    /// Timer rows left by removed namespaces; may have duplicates.
     pub left_timers: Vec<TimerKey>,
     /// A checkpoint.
     pub shard_record: Option<ShardRecord>,
-    /// For the next owner: the runs that closed last, oldest first. None: whatever is stored stays.
+    /// For the next owner: the last closed runs, oldest first. Empty: the stored row stays.
     pub closed_runs: Vec<RunId>,
-    /// Transfer tasks that are done: rows go whose last task is among them.
+    /// Completed transfer tasks: rows whose last task is among them are deleted.
     pub completed_transfer: Option<RangeInclusive<i64>>,
-    /// Visibility tasks that are done, likewise.
+    /// Completed visibility tasks, likewise.
     pub completed_visibility: Option<RangeInclusive<i64>>,
     pub completed_timers: Option<RangeInclusive<TimerKey>>,
 }
@@ -77,7 +77,7 @@ pub struct RunWrite {
     pub changed: ChangedItems,
 }
 
-/// Names the newest run of a workflow, or with `None` forgets it.
+/// Sets the newest run of a workflow; `None` deletes it.
 #[derive(Debug)]
 pub struct CurrentWrite {
     pub namespace_id: NamespaceId,
@@ -85,7 +85,7 @@ pub struct CurrentWrite {
     pub run: Option<CurrentRun>,
 }
 
-/// A schedule as it is now, or with `None` none any more. The same one may appear several times in a commit.
+/// The new state of a schedule; `None` deletes it. The same one may appear several times in a commit.
 #[derive(Debug, Clone)]
 pub struct ScheduleWrite {
     pub namespace_id: NamespaceId,
@@ -94,7 +94,7 @@ pub struct ScheduleWrite {
     pub schedule: Option<Arc<record::Schedule>>,
 }
 
-/// The version that a run's first transition leaves it at.
+/// Version of a run after its first transition.
 const FIRST_VERSION: i64 = 1;
 
 /// All writes of one run in a commit.
@@ -102,7 +102,7 @@ struct MergedRun {
     state: Arc<ExecutionState>,
     is_new: bool,
     has_new_properties: bool,
-    /// By the events that they made. They stay for as long as the run does.
+    /// By event id. They stay as long as the run.
     signal_requests: BTreeMap<i64, Arc<String>>,
     items: BTreeMap<(ItemKind, i64), Option<Item>>,
 }
@@ -117,7 +117,7 @@ enum Item {
 }
 
 impl ShardCommit {
-    /// There is nothing to write.
+    /// Whether no run, schedule, job, namespace, damaged row or checkpoint is written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let changes_no_run = self.runs.is_empty() && self.current.is_empty() && self.deleted_runs.is_empty();
@@ -125,7 +125,7 @@ impl ShardCommit {
         changes_no_run && changes_no_other && self.damaged_rows.is_empty() && self.shard_record.is_none()
     }
 
-    /// Changes nothing yet.
+    /// An empty commit.
     #[must_use]
     pub fn new(shard: ShardId, range_id: RangeId, commit_id: i64) -> Self {
         Self {
@@ -196,8 +196,8 @@ impl ShardCommit {
 }
 
 impl RunWrite {
-    /// How many bytes it adds to a batch: at least what its rows take, so that a bound on it bounds the batch. Every
-    /// row counts with its whole key; so it bounds the number of rows as well.
+    /// Bytes that it adds to a batch: at least what its rows take, so that a bound on it bounds the batch. Every row
+    /// counts with its whole key; so it bounds the number of rows as well.
     #[must_use]
     pub fn size_estimate(&self) -> usize {
         Self::size_of(&self.state, &self.changed)
@@ -237,7 +237,7 @@ impl RunWrite {
     }
 }
 
-/// Rows of changed items, each with what it holds; deleted ones have a key alone.
+/// Size of the rows of changed items; deleted ones have only a key.
 fn items_size<V: Weigh>(row: usize, changed: &[(i64, Option<Arc<V>>)]) -> usize {
     let held: usize = changed.iter().filter_map(|(_, item)| item.as_ref()).map(|item| item.bytes()).sum();
     row * changed.len() + held
@@ -254,7 +254,7 @@ fn put_runs(batch: &mut Batch, runs: &[RunWrite], deleted: &[ExecutionKey]) {
     }
 }
 
-/// A run may write such a row again, or delete it by itself: a batch names a row once.
+/// Skips rows that a run puts or deletes in this commit: a batch names a row once.
 fn delete_damaged(batch: &mut Batch, damaged: &[DamagedRow]) {
     for DamagedRow(key) in damaged {
         let is_named = batch.puts.iter().any(|row| row.key == *key) || batch.deletes.contains(key);
@@ -309,7 +309,7 @@ impl MergedRun {
         self.change_items(ItemKind::ExternalSignal, external_signals, Item::ExternalRequest);
         self.change_items(ItemKind::ExternalCancel, external_cancels, Item::ExternalRequest);
         self.signal_requests.extend(signal_request_ids.iter().map(|(event_id, request_id)| {
-            let request_id = request_id.as_ref().expect("a run never forgets the request of a signal");
+            let request_id = request_id.as_ref().expect("a signal's request id is never removed");
             (*event_id, Arc::clone(request_id))
         }));
         self.change_items(ItemKind::BufferedEvent, buffered_events, Item::BufferedEvent);
@@ -343,7 +343,7 @@ impl MergedRun {
         for ((kind, id), item) in self.items {
             match item {
                 Some(item) => put(kind, id, item.to_value()),
-                // What was born and died in this batch never had a row: no tombstone for it.
+                // An item created and removed in this batch never had a row: no tombstone.
                 None if self.is_new => {}
                 None => batch.deletes.push(keys::item(key, kind, id)),
             }
@@ -352,13 +352,13 @@ impl MergedRun {
 }
 
 impl MergedRun {
-    /// Events that waited and wait no longer, as one range, if there are many of them: a tombstone for all instead of one each.
+    /// Deletes of buffered events as one range, if there are many: one tombstone instead of one each.
     fn take_waited(&mut self, key: &ExecutionKey) -> Option<KeyRange> {
         let waited = |kind: &(ItemKind, i64), item: &Option<Item>| kind.0 == ItemKind::BufferedEvent && item.is_none();
         let (_, last) = *self.items.iter().rev().find(|(kind, item)| waited(kind, item))?.0;
         let n_waited = self.items.iter().filter(|(kind, item)| waited(kind, item)).count();
         let first_waiting = self.state.unrecorded.buffered_events.iter().next().map(|(place, _)| place);
-        // Places are given once, so whoever came after them stays outside; whoever came before them may still wait.
+        // Places are never reused, so later events lie outside the range; earlier ones may still be buffered.
         if self.is_new || n_waited < WAITED_RANGE_MIN || first_waiting.is_some_and(|place| place <= last) {
             return None;
         }
@@ -367,7 +367,7 @@ impl MergedRun {
     }
 }
 
-/// Request ids whose events stand one after the other, each lot with its first event.
+/// Groups the request ids of consecutive events, each group with its first event id.
 fn side_by_side(requests: BTreeMap<i64, Arc<String>>) -> Vec<(i64, Vec<String>)> {
     let mut lots: Vec<(i64, Vec<String>)> = Vec::new();
     for (event_id, request_id) in requests {
@@ -429,7 +429,7 @@ fn put_schedules(batch: &mut Batch, writes: &[ScheduleWrite]) {
     }
 }
 
-/// The row is named by its last task: a range delete up to the ack level then never drops a task that is not done.
+/// The row's key is its last task id: a range delete up to the ack level then never drops a task that is not done.
 fn put_tasks<T>(
     batch: &mut Batch,
     queue: RowKind,

@@ -1,24 +1,24 @@
-//! How many runs a shard has in a namespace, by status: written within the commits that change them, so never off by one.
+//! Run counts of a namespace in a shard, by status: written in the commits that change them, so always exact.
 
 use std::collections::BTreeMap;
 
 use proto::everrow::record;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 
-/// By the public status; a status without runs is not among them.
+/// By the public status; a status without runs has no entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunCounts {
     counts: BTreeMap<i32, i64>,
 }
 
 impl RunCounts {
-    /// A run has another status now; `None`: it was not there, or is gone.
+    /// Counts a status change of a run; `None`: it is new, or deleted.
     pub fn change(&mut self, before: Option<WorkflowExecutionStatus>, after: Option<WorkflowExecutionStatus>) {
         self.add(before, -1);
         self.add(after, 1);
     }
 
-    /// Takes in the counts of another shard.
+    /// Adds the counts of another shard.
     pub fn merge(&mut self, other: &Self) {
         for (status, count) in &other.counts {
             *self.counts.entry(*status).or_default() += count;

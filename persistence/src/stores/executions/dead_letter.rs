@@ -15,11 +15,11 @@ const TIMER: i32 = 2;
 const VISIBILITY: i32 = 3;
 const ROW: i32 = 4;
 
-/// A queue task that was put aside.
+/// A dead-lettered queue task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeadLetter {
     Transfer(QueuedTask<TransferTask>),
-    /// Its moment and its place in the queue are over; what it was for is not.
+    /// Without its fire time and queue position, which have passed; its work is still due.
     Timer {
         key: workflow::ExecutionKey,
         task: TimerTask,

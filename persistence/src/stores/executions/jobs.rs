@@ -1,5 +1,4 @@
-//! Jobs: what a shard does in the background because somebody asked for it. Two rows each, so that telling how far a job is
-//! does not write again what was asked for.
+//! Jobs: requested background work of a shard. Two rows each, so that a progress update does not rewrite the request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::stores::rows::{self, Decoded, Malformed};
 use crate::stores::shards::{self, ShardId};
 use crate::table::Value;
 
-/// Rows read at once.
+/// Rows per read.
 const PAGE: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,9 +31,9 @@ pub struct JobKey {
 #[derive(Debug, Clone)]
 pub struct JobWrite {
     pub key: JobKey,
-    /// Only when it is new.
+    /// Only for a new job.
     pub job: Option<Arc<record::Job>>,
-    /// `None`: the job is forgotten.
+    /// `None`: deletes the job.
     pub progress: Option<record::JobProgress>,
 }
 
@@ -48,8 +47,8 @@ impl JobWrite {
 }
 
 impl ExecutionStore {
-    /// How far each job of the shard is. A job whose row is damaged is left out: it stays where it is, and nothing of it is
-    /// done twice.
+    /// Progress of each job of the shard. A job whose row is damaged is left out: it stays where it is, and no work is
+    /// repeated.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -72,7 +71,7 @@ impl ExecutionStore {
         }
     }
 
-    /// A job as it was asked for.
+    /// A job as it was requested.
     ///
     /// # Errors
     /// `Corrupt` if its row does not decode.
@@ -97,7 +96,7 @@ fn decode_progress(row: Row) -> Decoded<Option<(JobKey, record::JobProgress)>> {
     Ok(Some((key, rows::from_value(data)?)))
 }
 
-/// The later write of a job wins; what was asked for is in its first.
+/// The last write of a job wins; the request is in its first.
 pub(super) fn put_jobs(batch: &mut Batch, writes: &[JobWrite]) {
     let mut newest: BTreeMap<&JobKey, (Option<&Arc<record::Job>>, Option<&record::JobProgress>)> = BTreeMap::new();
     for JobWrite { key, job, progress } in writes {

@@ -1,4 +1,4 @@
-//! Where rows of a shard's partition are: their clustering keys, made and read in one place.
+//! Clustering keys of a shard's partition, encoded and decoded in one place.
 
 use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use super::TimerKey;
 use crate::engine::KeyRange;
 use crate::table::Value;
 
-/// What a row is: the first clustering column. The numbers are stored.
+/// Kind of a row: the first clustering column. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
-    /// Which run of a workflow is the newest.
+    /// The newest run of a workflow.
     Current = 1,
     /// The state of a run, or one of its items.
     Run = 2,
     TransferQueue = 3,
     TimerQueue = 4,
     VisibilityQueue = 5,
-    /// How many runs of a namespace there are, by status.
+    /// Run counts of a namespace, by status.
     Counts = 6,
-    /// A schedule; its id stands in the place of a workflow's.
+    /// A schedule; its id is in the workflow id column.
     Schedule = 7,
-    /// A job of the shard, or how far it is; its id stands in the place of a workflow's.
+    /// A job of the shard, or its progress; its id is in the workflow id column.
     Job = 8,
-    /// The runs that closed last, as a former owner of the shard left them.
+    /// The last closed runs, as a former owner of the shard left them.
     ClosedRuns = 9,
 }
 
-/// What a row of a run is: its `sort_key`. The numbers are stored.
+/// Kind of a run's row: its `sort_key`. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ItemKind {
     State = 0,
@@ -38,7 +38,7 @@ pub enum ItemKind {
     Started = 1,
     Activity = 2,
     Timer = 3,
-    /// Request ids of signals, a row for those that came one after the other in one commit.
+    /// Request ids of signals; consecutive ones of a commit share a row.
     SignalRequest = 4,
     BufferedEvent = 5,
     Child = 6,
@@ -49,7 +49,7 @@ pub enum ItemKind {
     Properties = 10,
 }
 
-/// What a row of a job is: its `sort_key`. The numbers are stored.
+/// Kind of a job's row: its `sort_key`. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobPart {
     Progress = 0,
@@ -132,7 +132,7 @@ pub(super) fn all_counts() -> KeyRange {
     KeyRange::prefix(vec![Value::Int(RowKind::Counts as i32)])
 }
 
-/// The rows of a job: as it was asked for, and how far it is.
+/// One of a job's rows: the request or the progress.
 pub(super) fn job(namespace_id: NamespaceId, job_id: &Arc<str>, part: JobPart) -> Vec<Value> {
     let mut key = workflow(RowKind::Job, namespace_id, job_id);
     key.extend([Value::Uuid(Uuid::nil()), Value::Bigint(part as i64), Value::Bigint(0)]);
@@ -193,7 +193,7 @@ pub(super) fn queue(kind: RowKind, sort_key: i64, id: i64) -> Vec<Value> {
     key
 }
 
-/// A queue belongs to the shard, not to a workflow: its rows have no names of one.
+/// A queue belongs to the shard, not to a workflow: its workflow columns are empty.
 fn shard_queue(kind: RowKind) -> Vec<Value> {
     let mut key = Vec::with_capacity(6);
     key.extend([

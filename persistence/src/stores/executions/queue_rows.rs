@@ -1,4 +1,4 @@
-//! Rows of the shard's queues. One decoder for all of them: a row that does not decode is returned as it is beside the tasks
+//! Rows of the shard's queues. One decoder for all queues: a row that does not decode is returned raw, beside the tasks
 //! of the others.
 
 use bytes::Bytes;
@@ -9,16 +9,16 @@ use crate::engine::{Page, Row};
 use crate::stores::rows::{self, Decoded, Malformed};
 use crate::table::Value;
 
-/// The number beside the record of a queue's row: the format of the row. A server refuses a format that it does not read.
+/// Format version of a queue's row, stored beside its record. A server refuses a format that it does not read.
 pub(super) const ROW_FORMAT: i64 = 0;
 
-/// Tasks in the order of their queue.
+/// Tasks in queue order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuePage<T> {
     pub tasks: Vec<T>,
-    /// Rows that do not decode; `tasks` has nothing of them.
+    /// Rows that do not decode; none of their tasks is in `tasks`.
     pub damaged: Vec<DamagedQueueRow>,
-    /// There may be more after the last of them.
+    /// There may be more after the last task.
     pub has_more: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct QueuePage<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedQueueRow {
     pub queue: RowKind,
-    /// The moment of timers; zero in the other queues.
+    /// Fire time of timers; zero in the other queues.
     pub sort_key: i64,
     /// Of the row's last task.
     pub task_id: i64,
@@ -36,7 +36,7 @@ pub struct DamagedQueueRow {
 }
 
 impl DamagedQueueRow {
-    /// By which a commit deletes it.
+    /// The key by which a commit deletes it.
     #[must_use]
     pub fn row(&self) -> DamagedRow {
         DamagedRow(keys::queue(self.queue, self.sort_key, self.task_id))
@@ -67,7 +67,7 @@ impl DamagedQueueRow {
     }
 }
 
-/// `decode` gets the place of a row (moment and last task id) and its record.
+/// `decode` gets the position of a row (fire time and last task id) and its record.
 pub(super) fn decode_page<T>(
     queue: RowKind,
     page: Page,

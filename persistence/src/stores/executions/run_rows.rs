@@ -1,4 +1,4 @@
-//! The rows of one run, as its state.
+//! Decodes the rows of one run into its state.
 
 use proto::everrow::record;
 use workflow::{ExecutionKey, ExecutionState};
@@ -8,11 +8,11 @@ use crate::engine::Row;
 use crate::stores::rows::{self, Decoded, Malformed};
 use crate::table::Value;
 
-/// What is left of a damaged run.
+/// The readable part of a damaged run.
 #[derive(Debug)]
 pub struct Salvaged {
     pub state: ExecutionState,
-    /// Rows that say nothing any more. They go with the next commit of the run.
+    /// Rows that do not decode. The next commit of the run deletes them.
     pub damaged: Vec<DamagedRow>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn decode(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionSta
     rows::run::decode(key.clone(), version, run, read.parts)
 }
 
-/// Leaves out what does not decode: the state and the start of a run are enough to end it.
+/// Skips rows that do not decode, to end the run. Fails if the state counts a skipped row.
 pub(super) fn salvage(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<Salvaged> {
     let mut read = Read::default();
     let mut damaged = Vec::new();

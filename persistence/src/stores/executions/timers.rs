@@ -1,4 +1,4 @@
-//! The timer queue: what fires later, by its moment. Timers of one commit, one namespace and one moment share a row.
+//! The timer queue, ordered by fire time. Timers of one commit, one namespace and one fire time share a row.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct QueuedTimer {
     pub queued: QueuedTask<TimerTask>,
 }
 
-/// A timer's place in its queue.
+/// A timer's position in its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerKey {
     pub fires_at: Timestamp,
@@ -31,9 +31,9 @@ pub struct TimerKey {
 /// Rows of the timer queue.
 #[derive(Debug)]
 pub struct TimerRows {
-    /// Those that a namespace has.
+    /// Rows of the namespace.
     pub of_namespace: Vec<TimerKey>,
-    /// The last one that was looked at, if there may be more behind it.
+    /// The last row scanned, if there may be more after it.
     pub next: Option<TimerKey>,
 }
 
@@ -45,8 +45,8 @@ impl QueuedTimer {
 }
 
 impl ExecutionStore {
-    /// Timers that fire before a moment, from at most `limit_rows` rows behind this place; in the order of their rows, so
-    /// that the last one is the place of the last row.
+    /// Timers that fire before `before`, from at most `limit_rows` rows after `after`; in row order, so that the last
+    /// timer is the key of the last row.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -65,11 +65,11 @@ impl ExecutionStore {
         Ok(queue_rows::decode_page(RowKind::TimerQueue, page, decode_row))
     }
 
-    /// Which of the next rows, at most `limit_rows`, a namespace has. A row that does not decode is nobody's: the timer queue
-    /// quarantines it in its turn.
+    /// The rows of a namespace among the next `limit_rows`. A row that does not decode is not counted as the
+    /// namespace's: the timer queue quarantines it.
     ///
     /// # Errors
-    /// `Corrupt` if a row has no place in the queue.
+    /// `Corrupt` if a row's key is not one of the queue.
     pub async fn timer_rows(
         &self,
         shard: ShardId,
@@ -93,7 +93,7 @@ impl ExecutionStore {
     }
 }
 
-/// A namespace has rows of its own: whoever removes it need not look who else is in a row.
+/// A row has timers of one namespace: its removal deletes whole rows.
 pub(super) fn put_timers(batch: &mut Batch, timers: &[QueuedTimer]) {
     let mut moments: BTreeMap<(Timestamp, NamespaceId), Vec<&QueuedTimer>> = BTreeMap::new();
     for timer in timers {
@@ -105,8 +105,8 @@ pub(super) fn put_timers(batch: &mut Batch, timers: &[QueuedTimer]) {
     }
 }
 
-/// Named by its last timer, like the rows of the other queues: a range delete up to the ack level then never drops a timer
-/// that is not done.
+/// The key is that of its last timer, as in the other queues: a range delete up to the ack level then never drops a
+/// timer that is not done.
 fn encode_row(together: &[&QueuedTimer]) -> Row {
     let last = together.last().expect("a row has a timer");
     let encode = |timer: &QueuedTimer| rows::tasks::encode_timer_task(&timer.queued.key, &timer.queued.task);

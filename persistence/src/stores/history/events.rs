@@ -1,4 +1,4 @@
-//! Events as they are stored, kept and passed on: encoded. Only who must know what is in them decodes them.
+//! Encoded events, as they are stored, cached and passed on. Decoded only where their content is needed.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
@@ -11,23 +11,23 @@ use super::frames::{EVENTS, Frames};
 use crate::error::StoreError;
 use crate::stores::rows::{Decoded, Malformed};
 
-/// The first byte of a node's data: how the rest is to be read. Compression will have numbers of its own.
+/// The first byte of a node's data: the format of the rest. Compression will have numbers of its own.
 const FORMAT_PLAIN: u8 = 1;
 
 /// Events that are stored together, encoded once.
 #[derive(Debug, Clone)]
 pub struct EventBatch {
     events: EncodedEvents,
-    /// What is stored: these events, and their format before them.
+    /// The stored bytes: the format, then these events.
     data: Bytes,
 }
 
-/// At least one event, each after the other, encoded: a tenth of what they take decoded, and what clients get.
+/// At least one event, consecutive and encoded: a tenth of the decoded size, and what clients get.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodedEvents {
     first_event_id: EventId,
     last_event_id: EventId,
-    /// An encoding of `History`. It has these events, one by one; whether each of them decodes was not looked at.
+    /// An encoded `History` of exactly these events; whether each event decodes was not checked.
     history: Bytes,
 }
 
@@ -61,7 +61,7 @@ impl EventBatch {
 }
 
 impl EncodedEvents {
-    /// What a node has; it says itself with which event it starts.
+    /// The events of a node, whose key has the first event id.
     pub(super) fn of_node(first_event_id: EventId, data: &Bytes) -> Decoded<Self> {
         let history = match data.first() {
             Some(&FORMAT_PLAIN) => data.slice(1..),
@@ -73,7 +73,7 @@ impl EncodedEvents {
     }
 
     /// # Errors
-    /// `Corrupt` if one of them is damaged inside.
+    /// `Corrupt` if an event is damaged inside.
     pub fn decode(&self) -> Result<Vec<HistoryEvent>, StoreError> {
         let history = History::decode(self.history.clone());
         history.map(|history| history.events).map_err(|error| {
@@ -82,10 +82,10 @@ impl EncodedEvents {
         })
     }
 
-    /// Those of `[from, to)`, if there are any. They share the memory of all.
+    /// The events of `[from, to)`, if there are any. They share the memory of all.
     ///
     /// # Panics
-    /// Never: where its events lie was found when it was made.
+    /// Never: its frames were checked when it was made.
     #[must_use]
     pub fn within(&self, from: EventId, to: EventId) -> Option<Self> {
         if from <= self.first_event_id && self.last_event_id < to {
@@ -113,7 +113,7 @@ impl EncodedEvents {
         self.last_event_id
     }
 
-    /// How many they are.
+    /// Number of events.
     #[must_use]
     pub fn count(&self) -> usize {
         (self.last_event_id.0 - self.first_event_id.0 + 1) as usize
@@ -143,7 +143,7 @@ fn encode_events(events: &[HistoryEvent]) -> Bytes {
     data.freeze()
 }
 
-/// The last of these events, which are to follow each other from the first one of their node on.
+/// The last event id. Checks that the ids are consecutive from the first one of the node on.
 fn check_ids(first_event_id: EventId, ids: impl Iterator<Item = Decoded<EventId>>) -> Decoded<EventId> {
     let mut last = None;
     for found in ids {

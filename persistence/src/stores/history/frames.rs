@@ -1,4 +1,4 @@
-//! Where each event lies in an encoding of `History`, and which id it has. Looks at the fields of events, and not into them.
+//! Offsets and ids of the events in an encoded `History`. Walks the fields of events without decoding them.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use workflow::EventId;
 
 use crate::stores::rows::{Decoded, Malformed};
 
-/// Of `events` in the message `History`.
+/// Field number of `events` in the message `History`.
 pub(super) const EVENTS: u32 = 1;
-/// Of `event_id` in the message `HistoryEvent`.
+/// Field number of `event_id` in the message `HistoryEvent`.
 const EVENT_ID: u32 = 1;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) event_id: EventId,
-    /// The event with what says that it is one: a history of this event alone.
+    /// The event with its tag and length: an encoded `History` of this event alone.
     pub(super) bytes: Range<usize>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Frames<'a> {
         Self { history, rest: history }
     }
 
-    /// Past fields that this version does not know.
+    /// The next event. Skips unknown fields.
     fn read(&mut self) -> Result<Option<Frame>, DecodeError> {
         while self.rest.has_remaining() {
             let start = self.place();
@@ -68,7 +68,7 @@ impl Iterator for Frames<'_> {
     }
 }
 
-/// All fields are walked through, though ours begin with the id: it may stand anywhere, and the last one counts.
+/// Walks all fields, though ours begin with the id: it may stand anywhere, and the last one wins.
 fn event_id(mut event: &[u8]) -> Result<EventId, DecodeError> {
     let mut event_id = 0;
     while event.has_remaining() {

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::stores::rows::{Decoded, Malformed};
 use crate::table::Value;
 
-/// How many nodes are looked at to tell in which one an event lies. More than one, because of orphans.
+/// Nodes per read in the search for the one that holds an event. More than one, because of orphans.
 const LOOK_BACK: usize = 8;
 
 /// The part of a branch that lies on one branch of the tree: events `[begin, end)`.
@@ -23,7 +23,7 @@ struct Segment {
 }
 
 impl HistoryStore {
-    /// Reads events `[from, to)`, at most `limit` nodes of them. `to` is at most the committed next event id.
+    /// Reads events `[from, to)`, at most `limit` nodes. `to` is at most the committed next event id.
     ///
     /// # Errors
     /// `Corrupt` if an event of the range is missing.
@@ -102,7 +102,7 @@ impl HistoryStore {
             let rows = self.engine.read(slice.clone()).await?;
             for row in rows.rows {
                 let node = StoredNode::decode(row).map_err(|bad| segment.corrupt(bad))?;
-                // Of one event's nodes the highest transaction comes last: only a later event tells that it was seen.
+                // Of one event's nodes the highest transaction comes last: only a later event shows that it was read.
                 if let Some(best) = candidate.replace(node)
                     && Some(best.first_event_id) != candidate.as_ref().map(|node| node.first_event_id)
                 {
@@ -124,7 +124,7 @@ impl HistoryStore {
         Ok(chain.place)
     }
 
-    /// Reads what is below `before` on one branch until the page is full; returns where it ended.
+    /// Reads events before `before` on one branch until the page is full; returns where it ended.
     async fn read_segment_reverse(
         &self,
         segment: &Segment,
@@ -194,7 +194,7 @@ impl Segment {
     }
 }
 
-/// What was read so far, and how much of it there may be.
+/// Nodes read so far, and the limits of the page.
 struct PageInProgress {
     nodes: Vec<Node>,
     limit: usize,
@@ -211,16 +211,16 @@ impl PageInProgress {
         self.nodes.len() >= self.limit || self.bytes >= PAGE_BYTES
     }
 
-    /// One more than there is room for: the next node tells that the last one was read to its end.
+    /// One more than there is room for: the next node shows that the last one is complete.
     fn rows_wanted(&self) -> usize {
         self.limit - self.nodes.len() + 1
     }
 }
 
-/// Where a forward reader is.
+/// Position of a forward reader.
 struct Chain {
     place: Cursor,
-    /// The first event that is asked for: the first node may start before it.
+    /// The first requested event: the first node may start before it.
     wanted: EventId,
     stop: EventId,
 }
@@ -255,7 +255,7 @@ impl Chain {
     }
 }
 
-/// Where a backward reader is: next comes the node of `txn_id`, which holds the event before `before`.
+/// Position of a backward reader: next comes the node of `txn_id`, which holds the event before `before`.
 struct ReverseChain {
     before: EventId,
     txn_id: i64,
@@ -295,10 +295,10 @@ fn segments(branch: &Branch) -> Vec<Segment> {
         .collect()
 }
 
-/// The real one among these nodes that holds the event; they are descending, and none starts after it.
+/// The real node among these that holds the event; they are descending, and none starts after it.
 ///
-/// Whoever wrote an orphan did not know the node that took its place, which came later: so a node is an orphan if one
-/// that starts at the same event or before it has a higher transaction id.
+/// An orphan was written before the node that replaced it: so a node is an orphan if one that starts at the same event
+/// or before it has a higher transaction id.
 fn holder(descending: &[StoredNode], at: EventId) -> Decoded<Option<(EventId, i64)>> {
     let mut last: Option<&StoredNode> = None;
     for node in descending.iter().rev() {

@@ -1,7 +1,7 @@
 //! The tree of a history: forking branches, and deleting what no branch needs any more.
 //!
-//! A branch has the id of its run. The partition of a forked run's own id says in which tree its branch is, so that it
-//! is found even when the run's state is gone.
+//! A branch has the id of its run. The partition of a forked run's own id names the tree of its branch, so that it is
+//! found even when the run's state is gone.
 
 use std::ops::Bound;
 
@@ -15,14 +15,14 @@ use crate::stores::rows;
 use crate::table::Value;
 use crate::tables::HISTORY_TREE;
 
-/// Rows of a tree that one read brings: a history is reset a few times, not thousands of times.
+/// Rows of a tree per read: a history is reset a few times, not thousands of times.
 const TREE_PAGE: usize = 256;
 
-/// Nodes that one read of a trim brings, and that one batch deletes.
+/// Nodes per read of a trim, and per batch that deletes them.
 const TRIM_PAGE: usize = 64;
 
 impl HistoryStore {
-    /// Makes a run's branch that shares all events before `at` with its source. Doing it again changes nothing.
+    /// Creates a run's branch that shares all events before `at` with its source. Idempotent.
     ///
     /// The tree is written only now: a history with one branch has none, and needs none to be deleted.
     ///
@@ -71,10 +71,10 @@ impl HistoryStore {
         }
     }
 
-    /// Deletes a branch, and the nodes that no other branch shares with it. Doing it again changes nothing.
+    /// Deletes a branch, and the nodes that no other branch shares with it. Idempotent.
     ///
     /// # Errors
-    /// If the store fails; some of it may then be deleted, and the rest is by another call.
+    /// If the store fails; some of it may then be deleted, and a retry deletes the rest.
     pub async fn delete(&self, branch: &Branch) -> Result<(), StoreError> {
         let mut others = self.branches(branch.tree_id).await?;
         let is_forked = !others.is_empty();
@@ -85,7 +85,7 @@ impl HistoryStore {
         if !nodes.range_deletes.is_empty() {
             self.engine.write(nodes).await?;
         }
-        // Last, because without its row nobody would know that the nodes are to go.
+        // Last, because without its row a retry would not find the nodes to delete.
         if is_forked {
             self.forget(branch.tree_id, branch.branch_id).await?;
         }
@@ -102,10 +102,10 @@ impl HistoryStore {
     }
 
     /// Deletes orphans at the end of a branch: nodes that start at or after the committed next event id, and were
-    /// written before this transaction, from which on the caller gives out ids. Returns how many there were.
+    /// written before this transaction, the first that the caller assigns. Returns their number.
     ///
     /// # Errors
-    /// If the store fails; another call does the rest.
+    /// If the store fails; a retry does the rest.
     pub async fn trim(&self, branch: &Branch, next_event_id: EventId, before_txn_id: i64) -> Result<usize, StoreError> {
         let range = KeyRange {
             lower: Bound::Included(vec![Value::Uuid(branch.branch_id), Value::Bigint(next_event_id.0)]),
@@ -136,13 +136,13 @@ impl HistoryStore {
     }
 }
 
-/// Ranges of nodes that this branch has to itself among these.
+/// Ranges of nodes that this branch shares with none of the others.
 fn unshared(branch: &Branch, others: &[Branch]) -> Vec<KeyRange> {
     let ancestors = branch.ancestors.iter().map(|range| range.branch_id);
     ancestors.chain([branch.branch_id]).filter_map(|branch_id| unshared_on(branch_id, others)).collect()
 }
 
-/// What none of these branches needs of the nodes on this one.
+/// Range of nodes on this branch that none of these branches needs.
 fn unshared_on(branch_id: Uuid, needed_by: &[Branch]) -> Option<KeyRange> {
     if needed_by.iter().any(|branch| branch.branch_id == branch_id) {
         return None;

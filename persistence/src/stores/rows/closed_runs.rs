@@ -1,4 +1,4 @@
-//! The row that names the runs of a shard that closed last.
+//! The row of a shard's last closed runs.
 
 use proto::everrow::record;
 use uuid::Uuid;

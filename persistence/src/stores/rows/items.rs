@@ -1,5 +1,5 @@
-//! Pending items of a run, a row each: activities, timers, children, requests to other workflows, updates. A buffered event is
-//! stored as it is.
+//! Pending items of a run, a row each: activities, timers, children, requests to other workflows, updates. A buffered
+//! event is stored as it is.
 
 use proto::everrow::record;
 use proto::temporal::api::activity::v1::ActivityOptions as ProtoOptions;

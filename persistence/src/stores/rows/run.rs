@@ -13,7 +13,7 @@ use workflow::{
 
 use super::{Decoded, Malformed, branch, optional_uuid, required, required_span, span, uuid, uuid_bytes};
 
-/// What the state row does not hold, read from rows of their own.
+/// Parts of a run that have rows of their own.
 #[derive(Default)]
 pub(crate) struct Parts {
     pub(crate) started: Option<Started>,
@@ -82,7 +82,7 @@ pub(crate) fn encode(state: &ExecutionState) -> record::Run {
     }
 }
 
-/// A run of which nothing is known but what no event tells.
+/// A run record with only the state that no event records.
 fn encode_unrecorded(unrecorded: &Unrecorded) -> record::Run {
     let Unrecorded {
         db_record_version: _, // the row's version
@@ -128,7 +128,7 @@ fn count_items(state: &ExecutionState) -> record::ItemCounts {
     }
 }
 
-/// Puts a run together from its rows, and makes sure that none is missing or left over.
+/// Assembles a run from its rows, and checks that none is missing or left over.
 pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: Parts) -> Decoded<ExecutionState> {
     check_counts(run.n_items.unwrap_or_default(), &parts)?;
     Ok(ExecutionState {

@@ -1,4 +1,4 @@
-//! Where the rows of lists are: their keys, made and read in one place.
+//! Clustering keys of visibility rows, encoded and decoded in one place.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::stores::rows::{Decoded, Malformed};
 use crate::table::Value;
 use crate::tables::VISIBILITY;
 
-/// What a row is: the first clustering column. The numbers are stored.
+/// Kind of a row: the first clustering column. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowKind {
     /// A segment of the namespace; in segment 0.
     Segment = 1,
     /// A run, in the segment it started in.
     Started = 2,
-    /// A run that is open, once more.
+    /// A second row of an open run.
     Open = 3,
-    /// A run that is closed, once more, in the segment it closed in; by status, the latest closed first.
+    /// A second row of a closed run, in the segment it closed in; by status, the latest closed first.
     Closed = 4,
     /// A run by a term, in the segment it started in. Has no record.
     Term = 5,
 }
 
-/// The segment that tells which others there are.
+/// The segment that names all others.
 pub(super) const DIRECTORY: i64 = 0;
 
 /// A sign bit, flipped so that unsigned bytes compare as signed numbers do.
@@ -93,7 +93,7 @@ pub(super) fn closed_range(status: WorkflowExecutionStatus, from: Bound<Timestam
     KeyRange { lower: bound(to, Timestamp(i64::MAX)), upper: bound(from, Timestamp(i64::MIN)) }
 }
 
-/// Runs by a term, or by those between two of them.
+/// Runs by a range of terms.
 pub(super) fn term_range(index: &str, from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> KeyRange {
     let prefix = vec![Value::Int(RowKind::Term as i32), Value::Text(Arc::from(index))];
     let bound = |key: &Bound<Vec<u8>>| match key {
@@ -104,7 +104,7 @@ pub(super) fn term_range(index: &str, from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>
     KeyRange { lower: bound(from), upper: bound(to) }
 }
 
-/// What a row's key says of a run.
+/// Fields of a row's key.
 pub(super) struct Named {
     pub(super) value: Bytes,
     pub(super) started_at: Timestamp,

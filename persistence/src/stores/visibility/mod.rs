@@ -1,8 +1,8 @@
-//! What lists read: a record of every run, in the orders that lists want, and what runs are found by.
+//! Visibility: a record of every run, in the orders that queries need, and index terms.
 //!
-//! A namespace's rows are in segments, one partition each: a run's rows are in the segment that was the newest of its
-//! node when it started, the one by its close in that which was when it closed. So a batch of many runs is a batch of one
-//! partition, and a partition is bounded. See docs/decisions/0009-visibility-on-wide-rows.md.
+//! A namespace's rows are in segments, one partition each: a run's rows are in its node's newest segment at its start,
+//! the row by close in the newest one at its close. So a batch of many runs is a batch of one partition, and a
+//! partition is bounded. See docs/decisions/0009-visibility-on-wide-rows.md.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,37 +29,37 @@ mod versions;
 pub mod record;
 pub mod value;
 
-/// Rows and bytes of one batch, so that the first of many runs need not wait for the last. A row is a few hundred bytes,
-/// unless its memo is large.
+/// Rows and bytes of one batch, so that the first of many runs need not wait for the last. A row is a few hundred
+/// bytes, unless its memo is large.
 const BATCH_ROWS: usize = 512;
 const BATCH_BYTES: usize = 512 << 10;
-/// Segments read at once; a namespace with more is very large.
+/// Segments per read; a namespace with more is very large.
 const SEGMENT_PAGE: usize = 1000;
 
-/// Something that lists must know.
+/// A change of visibility.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// A run is new, or other than it was.
+    /// A run is new or changed.
     Put(Box<Put>),
-    /// A run is deleted: no row of it is to stay.
+    /// A run is deleted, with all its rows.
     Remove(Box<Removal>),
 }
 
 #[derive(Debug, Clone)]
 pub struct Put {
     pub record: Record,
-    /// By which the run is found now, besides what every run is, and was not before.
+    /// Index terms to add, besides those that every run has.
     pub terms: Vec<Term>,
-    /// By which it was found before.
+    /// Index terms to remove.
     pub stale: Vec<Term>,
     pub known: Known,
 }
 
-/// Whether lists have heard of a run before.
+/// Whether visibility has rows of a run already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     Never,
-    /// Nobody remembers: telling of its start may have broken off.
+    /// Unknown: the write of its start may have been interrupted.
     Perhaps,
     Surely,
 }
@@ -74,7 +74,7 @@ pub struct Removal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     pub id: i64,
-    /// When it began; later if lists hear of it once more, after they may have forgotten it. Later steps count from here.
+    /// When it began; later if announced again, after it may have been deleted. Versions of all stages count from here.
     pub announced_at: Timestamp,
     /// No run that starts or closes later is in it. Unset: not known.
     pub sealed_at: Option<Timestamp>,
@@ -82,18 +82,18 @@ pub struct Segment {
     pub is_settled: bool,
 }
 
-/// Rows of one segment, in their order.
+/// Rows of one segment, in key order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Index {
     /// All runs that started here, by start; the newest first.
     Started(Bound<Timestamp>, Bound<Timestamp>),
     /// The same rows read the other way: the oldest first.
     OldestStarted(Bound<Timestamp>, Bound<Timestamp>),
-    /// Those of them that are open.
+    /// The open ones among these, the newest first.
     Open(Bound<Timestamp>, Bound<Timestamp>),
     /// Runs that closed here with this status, by close; the latest first.
     Closed(WorkflowExecutionStatus, Bound<Timestamp>, Bound<Timestamp>),
-    /// Runs by the keys of an index, the newest first under each key. Their records are elsewhere.
+    /// Runs by the keys of an index, the newest first under each key. Without records.
     Terms { index: Arc<str>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>> },
 }
 
@@ -102,7 +102,7 @@ pub enum Index {
 pub struct Found {
     pub started_at: Timestamp,
     pub run_id: RunId,
-    /// Unless it was found by a term.
+    /// `None` if it was found by a term.
     pub record: Option<Record>,
     /// The term, if it was found by one.
     pub key: Vec<u8>,
@@ -111,7 +111,7 @@ pub struct Found {
 #[derive(Debug)]
 pub struct FoundPage {
     pub runs: Vec<Found>,
-    /// Where the next page begins; nothing if this was the last one.
+    /// Continuation; `None` on the last page.
     pub next: Option<Continuation>,
 }
 
@@ -125,14 +125,14 @@ impl VisibilityStore {
         Self { engine }
     }
 
-    /// Writes what lists must know. Doing it again changes nothing, so an unknown outcome is simply tried again.
+    /// Writes changes. Idempotent, so an unknown outcome is simply retried.
     ///
     /// # Errors
-    /// If the store cannot be written; some of it may have been.
+    /// If the store cannot be written; some changes may have been.
     pub async fn write(&self, changes: &[Change]) -> Result<(), StoreError> {
         let mut first = Batches::default();
-        // A run that closes in another segment than it started in is put there before it is taken from the open ones:
-        // lists may meet it twice, and know how to tell it once, but never miss it.
+        // A run that closes in another segment than it started in is put there before its open row is deleted: a query
+        // may find it twice, and deduplicates, but never misses it.
         let mut second = Batches::default();
         for change in changes {
             match change {
@@ -146,7 +146,7 @@ impl VisibilityStore {
         Ok(())
     }
 
-    /// The newest first.
+    /// All segments, the newest first.
     ///
     /// # Errors
     /// `Corrupt` if a row does not decode.
@@ -166,7 +166,7 @@ impl VisibilityStore {
         }
     }
 
-    /// Tells that there is a segment, or what became of it.
+    /// Writes a segment's directory row: a new one, or its next stage.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -178,7 +178,7 @@ impl VisibilityStore {
         self.change(keys::partition(namespace_id, keys::DIRECTORY), version, put).await
     }
 
-    /// Forgets a segment that has no rows any more.
+    /// Deletes the directory row of a segment that has no rows any more.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -188,10 +188,10 @@ impl VisibilityStore {
         self.change(keys::partition(namespace_id, keys::DIRECTORY), version, delete).await
     }
 
-    /// Forgets all that a namespace has, and what may still be on its way into it: no namespace has its id again.
+    /// Deletes all rows of a namespace, and those still in flight to it: its id is never reused.
     ///
     /// # Errors
-    /// If the store cannot be written; some of it may have gone.
+    /// If the store cannot be written; some rows may be deleted.
     pub async fn remove_namespace(&self, namespace_id: NamespaceId, now: Timestamp) -> Result<(), StoreError> {
         let version = micros(now) + FOR_EVER;
         for segment in self.segments(namespace_id).await? {
@@ -207,7 +207,7 @@ impl VisibilityStore {
         self.engine.write(batch).await.map(|_| ())
     }
 
-    /// A page of a segment's rows. One that is damaged is left out, or it would keep all other runs from being listed.
+    /// A page of a segment's rows. A damaged one is left out, or it would hide all other runs.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -222,13 +222,13 @@ impl VisibilityStore {
         let slice = Slice { after, order: index.order(), ..all };
         let page = self.engine.read(slice).await?;
         let log = |problem: &rows::Malformed| {
-            error!(%namespace_id, segment, ?index, %problem, "visibility row does not decode; lists leave it out");
+            error!(%namespace_id, segment, ?index, %problem, "visibility row does not decode; results omit it");
         };
         let runs = page.rows.into_iter().filter_map(|row| decode_found(namespace_id, row).inspect_err(log).ok());
         Ok(FoundPage { runs: runs.collect(), next: page.next })
     }
 
-    /// The record of a run that a term named; nothing if it was deleted meanwhile.
+    /// The record of a run found by a term; `None` if it was deleted since.
     ///
     /// # Errors
     /// `Corrupt` if the row does not decode.
@@ -266,7 +266,7 @@ impl Index {
     }
 }
 
-/// Changes of rows, by partition and key: one of each row, that with the highest version.
+/// Row changes by partition and key; of each row the one with the highest version.
 #[derive(Default)]
 struct Batches {
     partitions: BTreeMap<(NamespaceId, i64), BTreeMap<Vec<Value>, Changed>>,
@@ -301,7 +301,7 @@ impl Batches {
 
     fn into_batches(self) -> impl Iterator<Item = Batch> {
         self.partitions.into_iter().flat_map(|((namespace_id, segment), rows)| {
-            // The queue that asks for it passes on only by a commit, which is later.
+            // The visibility queue acknowledges its tasks only by a later commit.
             let new = || Batch { durable: Durable::WithNext, ..Batch::new(keys::partition(namespace_id, segment)) };
             let mut batches = vec![new()];
             let (mut n_rows, mut n_bytes) = (0, 0);
@@ -347,7 +347,7 @@ fn add_put(put: &Put, first: &mut Batches, second: &mut Batches) {
     first.put(closed_in, closed, version, with_record());
     let then = if closed_in == home { first } else { second };
     then.put(home, keys::started(record), version, with_record());
-    // A run that lists never told as open leaves no tombstone among those that are.
+    // A run that never had an open row leaves no tombstone among open ones.
     if *known != Known::Never {
         then.delete(home, keys::open(record), version);
     }

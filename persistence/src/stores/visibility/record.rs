@@ -1,4 +1,4 @@
-//! A run as lists tell of it.
+//! The visibility record of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Record {
     /// Unset if it is its own root.
     pub root: Option<WorkflowExecution>,
     pub listing: Listing,
-    /// Counts the run's transitions: of two records of a run the higher one is the newer one, and rows go by it.
+    /// Counts the run's transitions: of two records of a run the higher one is newer. Row versions derive from it.
     pub version: i64,
 }
 
@@ -42,7 +42,7 @@ pub struct Close {
     pub state_transitions: i64,
 }
 
-/// What a run is found by besides its times and its status: an index's name, and the key of a value in it.
+/// An index term of a run, besides its times and its status: an index's name, and the key of a value in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
     pub index: Arc<str>,
@@ -56,7 +56,7 @@ pub const WORKFLOW_TYPE: &str = "WorkflowType";
 pub const PARENT_WORKFLOW_ID: &str = "ParentWorkflowId";
 pub const ROOT_WORKFLOW_ID: &str = "RootWorkflowId";
 
-/// Longer values share the key of their beginning: an index only names candidates.
+/// Longer values are truncated: an index only names candidates.
 const TERM_BYTES_MAX: usize = 256;
 
 impl Term {
@@ -72,20 +72,20 @@ impl Term {
     }
 }
 
-/// What of a value's key an index knows.
+/// The part of a value's key that an index stores.
 #[must_use]
 pub fn bounded(key: &[u8]) -> &[u8] {
     &key[..key.len().min(TERM_BYTES_MAX)]
 }
 
-/// The index of a search attribute with values such as this one.
+/// Index name of a search attribute with values of this type.
 #[must_use]
 pub fn attribute_index(name: &str, value: &Value) -> String {
     format!("{name}:{}", value.value_type().name())
 }
 
 impl Record {
-    /// The terms that follow from what every run has.
+    /// Index terms of the fields that every run has.
     pub(super) fn own_terms(&self) -> Vec<Term> {
         let mut terms = vec![
             Term::new(WORKFLOW_ID, self.workflow_id.as_bytes()),
@@ -145,7 +145,7 @@ impl Record {
     }
 }
 
-/// What the key of a record's row says.
+/// Fields of the key of a record's row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) namespace_id: NamespaceId,
@@ -153,5 +153,5 @@ pub(super) struct Place {
     pub(super) run_id: RunId,
 }
 
-/// Search attributes by name, decoded: what the server's queries are asked of.
+/// Decoded search attributes by name, on which the server evaluates queries.
 pub type Attributes = BTreeMap<String, Value>;

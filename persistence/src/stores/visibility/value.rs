@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use proto::temporal::api::enums::v1::IndexedValueType;
 use workflow::Timestamp;
 
-/// What a search attribute may hold.
+/// Type of a search attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueType {
     /// Compared whole.
     Keyword,
     /// Searched by word.
     Text,
-    /// Several keywords; a test holds if it holds for any of them.
+    /// Several keywords; a comparison holds if it holds for any keyword.
     KeywordList,
     Int,
     Double,
@@ -21,7 +21,7 @@ pub enum ValueType {
     Datetime,
 }
 
-/// A value of one of these types. "Not set" is no value: whoever may lack one keeps an `Option`.
+/// A value of one of these types. "Not set" is the `None` of an `Option`.
 #[derive(Debug, Clone)]
 pub enum Value {
     Keyword(String),
@@ -61,7 +61,7 @@ impl ValueType {
         Self::ALL.into_iter().find(|value_type| value_type.name() == name)
     }
 
-    /// Nothing if the type is unspecified.
+    /// `None` if the type is unspecified.
     #[must_use]
     pub fn from_proto(value_type: IndexedValueType) -> Option<Self> {
         match value_type {
@@ -104,9 +104,9 @@ impl Value {
         }
     }
 
-    /// The keys under which an index finds the value, each once: one for a simple value, one for each keyword of a list,
-    /// one for each word of a text. Bytes compare as the values of one type do, so an index is of one attribute *and
-    /// one type*: the key does not tell the type.
+    /// The keys under which an index finds the value, each once: one for a simple value, one for each keyword of a
+    /// list, one for each word of a text. Bytes compare as the values of one type do, so an index is of one attribute
+    /// *and one type*: the key does not hold the type.
     #[must_use]
     pub fn index_keys(&self) -> BTreeSet<Vec<u8>> {
         match self {
@@ -121,13 +121,13 @@ impl Value {
     }
 }
 
-/// The words of a text: what stands between anything that is neither letter nor digit, in lower case.
+/// The words of a text: sequences of letters and digits, in lower case.
 pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// What a query looks for in a text: any of these phrases, each a row of words that must stand side by side. Blanks
-/// separate phrases, so a plain word is a phrase of one, and `well-known` is one of two.
+/// The phrases of a text query, any of which matches: each a sequence of adjacent words. Blanks separate phrases, so a
+/// plain word is a phrase of one, and `well-known` is one of two.
 #[must_use]
 pub fn phrases(query: &str) -> Vec<Vec<String>> {
     query.split(' ').map(|chunk| words(chunk).collect::<Vec<_>>()).filter(|phrase| !phrase.is_empty()).collect()

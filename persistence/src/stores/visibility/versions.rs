@@ -1,14 +1,14 @@
-//! Versions of the rows of lists: which of two changes of a row is the newer one, whoever sent it and whenever it arrives.
+//! Versions of visibility rows: which of two changes of a row is newer, whichever node sent it and whenever it arrives.
 //!
-//! They count from a moment that the run, or the segment, has by itself, and not from any clock at the time of writing: so
-//! two owners of a shard give the same state the same version. In µs, as the store's own times of writing are.
+//! They count from a stored time of the run or segment, not from a clock at the time of writing: so two owners of a
+//! shard give the same state the same version. In µs, like the store's write timestamps.
 
 use workflow::Timestamp;
 
 use super::record::Record;
 
-/// What is never put again is deleted at a version so much higher: whatever may still become of the run, or be on its way,
-/// stays behind. A day in µs, more transitions than a run has; the store takes nothing that is days ahead.
+/// Added to the version of a final delete, so that it outranks later transitions of the run and writes in flight. A day
+/// in µs: more transitions than a run has, and not days ahead, which the store refuses.
 pub(super) const FOR_EVER: i64 = 24 * 60 * 60 * 1_000_000;
 
 const NANOS_PER_MICRO: i64 = 1000;
@@ -18,8 +18,8 @@ pub(super) fn micros(moment: Timestamp) -> i64 {
 }
 
 impl Record {
-    /// Every transition of the run makes it higher, and with it what lists are to tell is one and the same: a row that is
-    /// put at a version is never deleted at it.
+    /// Every transition of the run raises it, and equal versions have equal records: a row that is put at a version is
+    /// never deleted at it.
     pub(super) fn row_version(&self) -> i64 {
         micros(self.started_at) + self.version
     }
@@ -29,7 +29,7 @@ impl Record {
     }
 }
 
-/// How far a segment is. Each step counts after all before it, and none of them takes it back.
+/// Stage of a segment. Each one outranks all earlier ones.
 #[derive(Clone, Copy)]
 pub(super) enum Stage {
     Announced = 0,
@@ -51,7 +51,7 @@ impl Stage {
         micros(announced_at) + self as i64
     }
 
-    /// Of the segment that has this version at this stage.
+    /// The announcement time of a segment that has this version at this stage.
     pub(super) fn announced_at(self, version: i64) -> Timestamp {
         Timestamp((version - self as i64) * NANOS_PER_MICRO)
     }

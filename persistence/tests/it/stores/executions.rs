@@ -156,7 +156,7 @@ async fn a_heartbeat_writes_two_rows_of_a_run_with_many_activities() {
     assert_eq!(owner.load(&state.key).await, Some(state));
 }
 
-/// What the engine was last asked to write, once it was.
+/// The last batch written to the engine.
 fn last_batch(model: &Model) -> impl Fn() -> Batch {
     let seen = Arc::new(Mutex::new(None));
     let last = Arc::clone(&seen);

@@ -1,4 +1,4 @@
-//! What lists read, on each engine: in order, once for each run, and gone when the run is. What comes late, on the model.
+//! Visibility on each engine: in order, once for each run, and gone when the run is. Late writes, on the model.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -226,7 +226,7 @@ async fn what_is_told_late_of_a_removed_run_leaves_nothing() {
     let (model, stores) = on_model();
     let store = &stores.visibility;
     store.write(&[Change::Remove(Box::new(Removal { record: closed(1, 6), terms: Vec::new() }))]).await.unwrap();
-    // Even if it went on in between, as whoever removed it could not know.
+    // Even if the run went on in between, unknown to the remover.
     for told in [open(1), closed(1, 6), later(closed(1, 6))] {
         store.write(&[put(told, Known::Perhaps)]).await.unwrap();
     }

@@ -1,7 +1,7 @@
-//! A clock that follows the wall clock and never runs backwards. It reads nothing itself: its callers bring both readings.
+//! A clock that follows the wall clock and never runs backwards. Its callers pass the readings of both clocks.
 //!
-//! Between steps of the wall clock it runs with the monotonic clock. A wall clock that was set forward is followed at once.
-//! One that was set back is not: the clock is then *ahead* of it, and runs slower by `1 / SLEW` until they meet.
+//! Between steps of the wall clock it runs with the monotonic clock. A wall clock that was set forward is followed at
+//! once. One that was set back is not: the clock is then *ahead* of it, and runs slower by `1 / SLEW` until they meet.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
@@ -9,38 +9,38 @@ use std::time::Duration;
 
 use workflow::Timestamp;
 
-/// A clock that is ahead runs slower by this part: a step of 30 s is gone after 8 minutes, one of 2 h after 32 h, and a
+/// A clock that is ahead runs slower by 1/16: a step of 30 s is gone after 8 minutes, one of 2 h after 32 h, and a
 /// timer of 15 s takes 16. NTP daemons slew by up to 1/12.
 const SLEW: i64 = 16;
-/// The two clocks are read one after the other, so that they differ a little; and they may drift.
+/// Nanoseconds. The two clocks are read one after the other, so they differ a little; and they may drift.
 const TOLERANCE: i64 = 1_000_000;
-/// A step is reported from here on. NTP daemons slew smaller offsets and step larger ones (`ntpd`: from 128 ms).
+/// Smallest reported step, in nanoseconds. NTP daemons slew smaller offsets and step larger ones (`ntpd`: from 128 ms).
 const REPORTED: i64 = 100_000_000;
 
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) wall: Timestamp,
-    /// Of the monotonic clock, in nanoseconds since some moment.
+    /// Monotonic clock, in nanoseconds since some origin.
     pub(super) ticks: i64,
 }
 
-/// What a reading did to the clock.
+/// Result of an adjustment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Adjusted {
     pub(super) now: Timestamp,
-    /// Time jumped forward: who sleeps until some moment must look again.
+    /// Time jumped forward: sleepers must check it again.
     pub(super) has_jumped: bool,
-    /// The wall clock was set; by how much, in nanoseconds.
+    /// Reported step of the wall clock, in nanoseconds.
     pub(super) step: Option<i64>,
 }
 
-/// Which moment it is at each tick, until the wall clock is set again.
+/// Time at each tick, until the wall clock is set again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Course {
     from_ticks: i64,
     from_time: i64,
-    /// How far ahead of the wall clock it was then.
+    /// Lead over the wall clock at `from_ticks`.
     lead: i64,
 }
 
@@ -58,7 +58,7 @@ impl Course {
         self.from_time.saturating_add(self.elapsed(ticks) - (self.lead - self.lead_at(ticks)))
     }
 
-    /// How much later the wall clock is than it would be had nobody set it.
+    /// The wall clock minus its expected value without a step.
     fn deviation(&self, reading: Reading) -> i64 {
         let expected = self.time_at(reading.ticks).saturating_sub(self.lead_at(reading.ticks));
         reading.wall.0.saturating_sub(expected)
@@ -76,19 +76,19 @@ impl SteadyClock {
         Self { published: Published::new(course), adjusting: Mutex::default() }
     }
 
-    /// A clock of its own that goes on from where this one is.
+    /// A separate clock that continues from this one's time.
     pub(super) fn fork(&self) -> Self {
         Self { published: Published::new(self.published.load()), adjusting: Mutex::default() }
     }
 
-    /// `None` if the wall clock was set since the last reading: `adjust` must follow.
+    /// `None` if the wall clock was set since the last adjustment: `adjust` must follow.
     pub(super) fn read(&self, reading: Reading) -> Option<Timestamp> {
         let course = self.published.load();
         let is_on_course = course.deviation(reading).saturating_abs() < TOLERANCE;
         is_on_course.then(|| Timestamp(course.time_at(reading.ticks)))
     }
 
-    /// Follows the wall clock where it was set to.
+    /// Adjusts to a step of the wall clock.
     pub(super) fn adjust(&self, read: impl FnOnce() -> Reading) -> Adjusted {
         let adjusting = self.adjusting.lock().unwrap_or_else(PoisonError::into_inner);
         let (reading, course) = (read(), self.published.load());
@@ -103,7 +103,7 @@ impl SteadyClock {
         Adjusted { now: Timestamp(now), has_jumped: now > before, step }
     }
 
-    /// It is this late at least, says somebody whose clock ran before. How far ahead of the wall clock this one is then.
+    /// Raises the clock to `at_least`, the time of an earlier clock. Returns its lead over the wall clock.
     pub(super) fn raise(&self, at_least: Timestamp, reading: Reading) -> Duration {
         let _adjusting = self.adjusting.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.published.load().time_at(reading.ticks).max(reading.wall.0).max(at_least.0);
@@ -111,7 +111,7 @@ impl SteadyClock {
         Timestamp(now).since(reading.wall)
     }
 
-    /// How long until this moment, by the monotonic clock, unless the wall clock is set.
+    /// Monotonic time until `until`, unless the wall clock is set.
     pub(super) fn wait(&self, until: Timestamp, ticks: i64) -> Duration {
         let course = self.published.load();
         let left = until.0.saturating_sub(course.time_at(ticks)).max(0);
@@ -127,7 +127,7 @@ impl SteadyClock {
     }
 }
 
-/// A course that many read and hardly anybody changes: readers take no lock (a seqlock).
+/// A seqlock of the course, which is read often and rarely changed: readers take no lock.
 struct Published {
     /// Odd while the course is being changed.
     version: AtomicU64,

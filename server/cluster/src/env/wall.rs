@@ -1,4 +1,4 @@
-//! Where readings of the clocks come from: the machine, or a simulation. Nobody else reads them.
+//! Readings of the clocks, from the machine or a simulation. The only reader of the wall clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,12 +12,12 @@ use super::steady::Reading;
 /// 2023-11-14, so that simulated times look like times.
 const SIMULATION_BEGINS_AT: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
-/// How often a close reading is tried: a thread may be interrupted between the two clocks.
+/// Attempts at a close reading: a thread may be interrupted between the two clocks.
 const CLOSE_TRIES: u32 = 8;
-/// Two readings of the monotonic clock this near to each other enclose one of the wall clock closely.
+/// Largest gap between the monotonic readings around a close reading of the wall clock.
 const CLOSE: Duration = Duration::from_micros(100);
 
-/// The wall clock, which anybody may set. The monotonic clock beside it is always tokio's, which timers run by.
+/// The wall clock, which may be set at any time. The monotonic clock beside it is always tokio's, which timers use.
 #[derive(Clone)]
 pub(super) enum Wall {
     System { began: Instant },
@@ -29,19 +29,19 @@ impl Wall {
         Self::System { began: Instant::now() }
     }
 
-    /// The wall clock first: if the thread is interrupted between the two, the wall clock seems to be behind, and nothing
-    /// runs ahead because of it.
+    /// Reads the wall clock first: if the thread is interrupted between the two, the wall clock seems to be behind, and
+    /// time does not run ahead.
     pub(super) fn read(&self) -> Reading {
         let wall = self.now();
         Reading { wall, ticks: self.ticks() }
     }
 
-    /// Of the monotonic clock.
+    /// Reading of the monotonic clock.
     pub(super) fn ticks(&self) -> i64 {
         nanos(self.began().elapsed())
     }
 
-    /// As exactly as the machine allows.
+    /// Reads both as close together as possible.
     pub(super) fn read_closely(&self) -> Reading {
         let mut best = (Duration::MAX, self.read());
         for _ in 0..CLOSE_TRIES {
@@ -74,7 +74,7 @@ impl Wall {
     }
 }
 
-/// The wall clock of a simulation: runs with tokio's clock, which a test may pause and advance, and can be set by the test.
+/// The wall clock of a simulation: runs with tokio's clock, which a test may pause and advance; a test may also set it.
 #[derive(Clone)]
 pub struct SimulatedWall {
     began: Instant,
@@ -94,7 +94,7 @@ impl SimulatedWall {
         Timestamp(now.0.saturating_add(self.stepped_by.load(Ordering::Relaxed)))
     }
 
-    /// Somebody sets the clock, or the machine wakes from sleep.
+    /// The clock is set, or the machine wakes from sleep.
     pub fn step_forward(&self, span: Duration) {
         self.stepped_by.fetch_add(nanos(span), Ordering::Relaxed);
     }

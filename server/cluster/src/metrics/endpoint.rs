@@ -1,4 +1,4 @@
-//! Serves the metrics over HTTP/1.1, which is all that Prometheus asks for: one request per connection.
+//! Serves the metrics over HTTP/1.1, which suffices for Prometheus: one request per connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::warn;
 
-/// Scrapers come one at a time; more than a few are no scrapers.
+/// Scrapers connect one at a time; more than a few clients are not scrapers.
 const CONNECTIONS_MAX: usize = 16;
 /// Longer than any request line and headers of a scraper.
 const HEAD_BYTES_MAX: usize = 8 << 10;
-/// A scraper that takes longer has gone.
+/// A slower scraper has gone.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The system has no connection to give just now.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub struct Endpoint {
@@ -36,7 +36,7 @@ impl Endpoint {
         self.address
     }
 
-    /// Until the node stops.
+    /// Serves until the node stops.
     pub async fn serve(self, mut stop: watch::Receiver<bool>) {
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
@@ -44,7 +44,7 @@ impl Endpoint {
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
-                // An error means that the node is gone, which is as good.
+                // An error means that the node is gone: also a stop.
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             while connections.try_join_next().is_some() {}
@@ -53,16 +53,16 @@ impl Endpoint {
                     is_failing = false;
                     if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
                         connections.spawn(async move {
-                            // A scraper that breaks off comes again; nothing is lost.
+                            // A scraper that disconnects retries; nothing is lost.
                             let _ = tokio::time::timeout(TIMEOUT, answer(stream)).await;
                             drop(place);
                         });
                     }
                 }
                 Err(error) => {
-                    // Once for all that follow.
+                    // Once per series of failures.
                     if !is_failing {
-                        warn!(%error, "cannot accept connections for metrics; trying again");
+                        warn!(%error, "cannot accept metrics connections; retrying");
                     }
                     is_failing = true;
                     tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -1,5 +1,5 @@
-//! One metric with all its series. To add to a series takes a shared lock and an atomic: the lock is exclusive only when
-//! a series is seen for the first time.
+//! One metric with all its series. Adding to a series takes a shared lock and an atomic; the lock is exclusive only for
+//! a new series.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// What tells the series of a metric apart.
+/// Labels of a series.
 pub(super) trait Labels: Copy + Ord {
-    /// `name="value"`, with commas between them. Values need no escapes.
+    /// Writes `name="value"` pairs, separated by commas. Values need no escapes.
     fn write(&self, text: &mut String);
 }
 
@@ -27,7 +27,7 @@ enum Kind {
     Histogram,
 }
 
-/// Upper ends in milliseconds; the reference's, as dashboards compute with them. One more bucket is open.
+/// Upper bounds in milliseconds: the reference's, because dashboards compute with them. One more bucket is unbounded.
 const BUCKETS_MS: [u64; 19] = [
     1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
 ];
@@ -35,7 +35,7 @@ const BUCKETS_MS: [u64; 19] = [
 #[derive(Default)]
 struct Series {
     value: AtomicI64,
-    /// Of a histogram: how many fell into each bucket and into none below it, and all their microseconds.
+    /// Histogram: samples per bucket (not cumulative), and their sum in microseconds.
     buckets: [AtomicU64; BUCKETS_MS.len() + 1],
     sum_us: AtomicU64,
 }
@@ -49,7 +49,7 @@ impl<L: Labels> Family<L> {
         Self::new(name, help, Kind::Gauge)
     }
 
-    /// Of spans of time.
+    /// Of durations.
     pub(super) const fn histogram(name: &'static str, help: &'static str) -> Self {
         Self::new(name, help, Kind::Histogram)
     }
@@ -119,7 +119,7 @@ impl Series {
     }
 }
 
-/// Without noise: 1, 0.5, 0.002.
+/// Without trailing zeros: 1, 0.5, 0.002.
 fn seconds(us: u64) -> String {
     let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

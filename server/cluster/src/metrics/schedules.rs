@@ -1,4 +1,4 @@
-//! What schedules did, and what they left undone.
+//! Actions of schedules, done and missed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,7 +20,7 @@ static OVERRUNS: Family<Scheduler> =
 static DELAY: Family<Scheduler> =
     Family::histogram("schedule_action_delay", "How late schedules started workflows, in seconds.");
 
-/// What is counted of schedules.
+/// Counted events of schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduled {
     ActionSuccess,
@@ -36,7 +36,7 @@ pub fn count_scheduled(what: Scheduled, amount: i64) {
     }
 }
 
-/// A schedule started a workflow by itself, so long after its time.
+/// Delay of a workflow that a schedule started, not manually.
 pub fn observe_action_delay(delay: Duration) {
     DELAY.observe(Scheduler, delay);
 }
@@ -59,7 +59,7 @@ impl Scheduled {
     }
 }
 
-/// All schedules of the process are one series: how many there are has no bound.
+/// One series for all schedules of the process: their number is unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Scheduler;
 

@@ -1,4 +1,4 @@
-//! What the registry remembers, and what it asks the store.
+//! What the registry caches, and what it reads from the store.
 
 use persistence::counted::{Counted, Counts};
 use persistence::model::Model;

@@ -3,16 +3,16 @@
 
 use persistence::stores::visibility::value::ValueType;
 
-/// What a run can be searched by.
+/// A search attribute of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attribute {
-    /// In a field of its own of the run's record.
+    /// Has its own field in the run's record.
     System(SystemAttribute),
     /// Among the run's search attributes: predefined by the server, or custom to the namespace.
     Indexed { name: String, value_type: ValueType },
 }
 
-/// What every run is searched by; clients cannot set it.
+/// Attributes of every run; clients cannot set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SystemAttribute {
     WorkflowId,
@@ -33,7 +33,7 @@ pub enum SystemAttribute {
     StateTransitionCount,
     /// Not set while the run is open.
     HistorySizeBytes,
-    /// Not set if the run is nobody's child.
+    /// Not set if the run has no parent.
     ParentWorkflowId,
     ParentRunId,
     RootWorkflowId,
@@ -45,23 +45,23 @@ pub enum SystemAttribute {
 pub struct Predefined {
     pub name: &'static str,
     pub value_type: ValueType,
-    /// Clients may set it too. Only the older ones allow it, because they always did.
+    /// Clients may set it too; only older attributes allow it, for compatibility.
     pub settable: bool,
 }
 
-/// Names that begin so are the server's.
+/// Prefix of the server's names.
 pub const RESERVED_PREFIX: &str = "Temporal";
 
 /// Hides a run from every query that does not name it: the server's own runs (schedules, batches) have it set.
 pub const NAMESPACE_DIVISION: &str = "TemporalNamespaceDivision";
 
-/// Which schedule started a run, and for which of its times.
+/// The schedule that started a run, and the scheduled time.
 pub const SCHEDULED_BY_ID: &str = "TemporalScheduledById";
 pub const SCHEDULED_START_TIME: &str = "TemporalScheduledStartTime";
 /// Whether a schedule is paused.
 pub const SCHEDULE_PAUSED: &str = "TemporalSchedulePaused";
 
-/// The division that schedules are listed in.
+/// The division of schedules.
 pub const SCHEDULES: &str = "TemporalScheduler";
 
 const fn settable(name: &'static str, value_type: ValueType) -> Predefined {
@@ -109,7 +109,7 @@ impl Attribute {
         }
     }
 
-    /// Its tests look for something in the value, and so know nothing of values that are not set.
+    /// Conditions search within the value, so a negated one also matches an unset value.
     #[must_use]
     pub fn is_searched_within(&self) -> bool {
         matches!(self.value_type(), ValueType::Text | ValueType::KeywordList)

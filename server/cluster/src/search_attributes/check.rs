@@ -1,4 +1,4 @@
-//! Whether a namespace lets a run have these search attributes. Pure; the words are the reference's.
+//! Checks a run's search attributes in a namespace. Pure; the messages are the reference's.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::payload;
 
 const ATTRIBUTES_MAX: usize = 100;
 
-/// What runs of a namespace can be searched by.
+/// Search attributes of a namespace.
 #[derive(Debug, Clone, Copy)]
 pub struct Defined<'a> {
     pub namespace: &'a str,
@@ -28,7 +28,7 @@ impl Defined<'_> {
     }
 
     fn check(self, attributes: &SearchAttributes) -> Result<(), RefusedSearchAttributes> {
-        // By name: of several that are wrong it is always the same one that is told.
+        // Sorted, so that the same one of several errors is always reported.
         let fields: BTreeMap<_, _> = attributes.indexed_fields.iter().collect();
         let is_known = |name: &str| of_server(name).is_some() || self.custom.value_type(name).is_some();
         if let Some(unknown) = fields.keys().find(|name| !is_known(name)) {
@@ -55,7 +55,7 @@ impl Defined<'_> {
     }
 }
 
-/// Whether a request carries no more than it may. Commands are measured where the run's own attributes are known.
+/// Checks the sizes in a request. Those in commands are checked where the run's own attributes are known.
 pub fn sizes(attributes: &SearchAttributes) -> Result<(), String> {
     let Limits { search_attribute_value_size, search_attributes_size, .. } = Limits::default();
     let fields: BTreeMap<_, _> = attributes.indexed_fields.iter().collect();

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::attribute::{Attribute, Predefined, RESERVED_PREFIX, SystemAttribute};
 
-/// Custom attributes of one type in one namespace. They are in the namespace's record, which is read whole, and a request
-/// to add tens of thousands must not search a place for each. The reference lays out 3 to 10 of each type.
+/// Custom attributes of one type in one namespace. They are in the namespace's record, which is read whole, and a
+/// request to add tens of thousands must not search a place for each. The reference has 3 to 10 of each type.
 pub const OF_ONE_TYPE_MAX: usize = 200;
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub const OF_ONE_TYPE_MAX: usize = 200;
 )]
 pub struct TooMany(ValueType);
 
-/// By name.
+/// Types by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CustomAttributes(BTreeMap<String, ValueType>);
 
-/// In queries another name of `WorkflowId`, unless the namespace has an attribute of this name.
+/// In queries an alias of `WorkflowId`, unless the namespace has an attribute of this name.
 const SCHEDULE_ID: &str = "ScheduleId";
 
 impl CustomAttributes {
@@ -31,8 +31,8 @@ impl CustomAttributes {
         Self(BTreeMap::new())
     }
 
-    /// From what the record of a namespace says: the place of each attribute, as the API shows it, and its name. A place is
-    /// named by type and number (`Keyword01`).
+    /// From the aliases in a namespace's record: the place of each attribute, as the API shows it, to its name. A place
+    /// is named by type and number (`Keyword01`).
     #[must_use]
     pub fn of_aliases(aliases: &HashMap<String, String>) -> Self {
         let typed = aliases.iter().filter_map(|(place, name)| {
@@ -51,8 +51,8 @@ impl CustomAttributes {
         self.0.iter().map(|(name, value_type)| (name.as_str(), *value_type))
     }
 
-    /// What a query means by a name: the namespace's own attribute, one of the server's, or one of the server's with its
-    /// prefix left out or put in front.
+    /// Resolves a name in a query: an attribute of the server, one of the namespace, or one of the server with its
+    /// prefix omitted or added.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<Attribute> {
         if let Some(attribute) = of_server(name) {
@@ -69,8 +69,7 @@ impl CustomAttributes {
     }
 }
 
-/// The places and names with these attributes added, if that changes anything. One that is there already stays as it is,
-/// of whatever type.
+/// The aliases with these attributes added; `None` if nothing changes. An existing attribute keeps its type.
 pub fn with_added<'a>(
     aliases: &HashMap<String, String>,
     attributes: impl IntoIterator<Item = (&'a str, ValueType)>,
@@ -94,8 +93,8 @@ fn places(value_type: ValueType) -> impl Iterator<Item = String> {
     (1..).map(move |number| format!("{}{number:02}", value_type.name()))
 }
 
-/// The places that clients of no namespace in particular are told of, as many as the reference lays out: here a namespace has
-/// as many as it needs.
+/// The places reported to clients outside a namespace, as many as the reference has: here a namespace has as many as it
+/// needs, up to `OF_ONE_TYPE_MAX`.
 pub fn usual_places() -> impl Iterator<Item = (String, ValueType)> {
     const HOW_MANY: [(ValueType, usize); 7] = [
         (ValueType::Bool, 3),

@@ -1,15 +1,14 @@
-//! Moments as queries and payloads write them: RFC 3339, to the nanosecond.
+//! Timestamps in queries and payloads: RFC 3339, to the nanosecond.
 
 use workflow::Timestamp;
 use workflow::civil::days_since_epoch;
 
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
-/// Digits of a fraction after these do not count.
+/// Fraction digits; further ones are ignored.
 const FRACTION_DIGITS: usize = 9;
 
-/// A moment, if the text is one. Moments that 64 bits of nanoseconds cannot hold (before 1677, after 2262) become the first
-/// or the last that they can.
+/// Parses a timestamp. Those that 64 bits of nanoseconds cannot hold (before 1677, after 2262) are clamped.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
     let (date, rest) = text.split_once('T')?;
@@ -21,7 +20,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     Some(Timestamp(i64::try_from(bounded).expect("it was bounded")))
 }
 
-/// A number of exactly so many digits.
+/// A number of exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<i64> {
     let is_number = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }

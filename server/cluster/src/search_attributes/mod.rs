@@ -1,4 +1,4 @@
-//! Search attributes: what runs can be searched by. Every service knows them, none owns them.
+//! Search attributes of runs. All services use them, none owns them.
 
 pub mod attribute;
 pub mod custom;

@@ -1,4 +1,4 @@
-//! Search attributes as payloads: JSON, with the type in the metadata, decoded into the values that runs are searched by.
+//! Search attributes as payloads: JSON, with the type in the metadata, decoded into the values that visibility indexes.
 
 use bytes::Bytes;
 use persistence::stores::visibility::value::{Value, ValueType};
@@ -13,11 +13,11 @@ use super::datetime;
 const TYPE: &str = "type";
 const ENCODING: &str = "encoding";
 
-/// It is no value of the type.
+/// The payload has no value of the type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongType;
 
-/// The value of a payload. Nothing if it takes the attribute away: a null, or an empty list.
+/// The value of a payload. `None` if it removes the attribute: a null, or an empty list.
 pub fn decode_as(payload: &Payload, value_type: ValueType) -> Result<Option<Value>, WrongType> {
     let json = match encoding(payload) {
         b"binary/null" => return Ok(None),
@@ -29,7 +29,7 @@ pub fn decode_as(payload: &Payload, value_type: ValueType) -> Result<Option<Valu
     }
     match json {
         Json::Null => Ok(None),
-        // Clients of old wrap values in a list. More than one would be a list of keywords.
+        // Old clients wrap values in a list. More than one would be a list of keywords.
         Json::Array(mut items) if items.len() <= 1 => items.pop().map(|item| single(item, value_type)).transpose(),
         json @ (Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) | Json::Object(_)) => {
             single(json, value_type).map(Some)
@@ -43,7 +43,7 @@ fn encoding(payload: &Payload) -> &[u8] {
 
 fn keyword_list(json: Json) -> Result<Option<Value>, WrongType> {
     let Json::Array(items) = json else { return if json.is_null() { Ok(None) } else { Err(WrongType) } };
-    // A null among keywords is no keyword, and was always let through.
+    // A null among keywords is ignored, and was always accepted.
     let keywords = items.into_iter().filter(|item| !item.is_null()).map(|item| match item {
         Json::String(keyword) => Ok(keyword),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => Err(WrongType),
@@ -64,8 +64,7 @@ fn single(json: Json, value_type: ValueType) -> Result<Value, WrongType> {
     }
 }
 
-/// The value of an attribute that a run was admitted with, and that therefore tells its type; nothing if it is not set, or
-/// cannot be read.
+/// The value of an admitted attribute, whose metadata has its type; `None` if it is not set, or cannot be read.
 #[must_use]
 pub fn decode(name: &str, payload: &Payload) -> Option<Value> {
     let told = payload.metadata.get(TYPE).and_then(|told| std::str::from_utf8(told).ok());
@@ -73,7 +72,7 @@ pub fn decode(name: &str, payload: &Payload) -> Option<Value> {
     decode_as(payload, told.and_then(ValueType::from_name).or_else(predefined)?).ok()?
 }
 
-/// A value as answers tell it.
+/// A value for responses.
 #[must_use]
 pub fn encode(attribute: &Attribute, value: &Value) -> Payload {
     let json = match value {
@@ -95,7 +94,7 @@ pub fn encode(attribute: &Attribute, value: &Value) -> Payload {
     }
 }
 
-/// Writes the type beside each value. What a client wrote there does not count: runs are found by it.
+/// Writes the type beside each value, over the client's own: runs are indexed by it.
 pub fn write_types(attributes: &mut SearchAttributes, custom: &CustomAttributes) {
     for (name, payload) in &mut attributes.indexed_fields {
         if let Some(value_type) = type_of(name, custom) {
@@ -104,12 +103,12 @@ pub fn write_types(attributes: &mut SearchAttributes, custom: &CustomAttributes)
     }
 }
 
-/// Of an attribute that clients may set, or the server sets for them.
+/// Type of an attribute that clients may set, or the server sets for them.
 pub(super) fn type_of(name: &str, custom: &CustomAttributes) -> Option<ValueType> {
     Predefined::from_name(name).map(|attribute| attribute.value_type).or_else(|| custom.value_type(name))
 }
 
-/// A value as messages show it: numbers, lists and objects as the reference prints them.
+/// A value for error messages: numbers, lists and objects as the reference prints them.
 pub(super) fn shown(payload: &Payload) -> String {
     const SHOWN_MAX: usize = 200;
     let raw = || format!("value from <data:{:?}>", String::from_utf8_lossy(&payload.data));

@@ -1,14 +1,14 @@
-//! How much work a search for times may do. A specification comes from a client, so its size bounds the work, and not
-//! where its times happen to lie.
+//! Work budget of a search for times. Specifications come from clients, so their size bounds the work, and not where
+//! their times happen to lie.
 
-/// Steps of one computation whatever the specification is: about four milliseconds. A step is a month of a calendar, a day
-/// of a zone, or a few comparisons. Of a thousand times that a client lists, each may look at two hundred that are excluded;
-/// the costliest specification that people write (minutes of a year of which all but a day is excluded) needs a thousand.
+/// Steps of one computation, whatever the specification: about 4 ms. A step is a month of a calendar, a day of a zone,
+/// or a few comparisons. Each of 1000 listed times may skip 200 excluded ones; the costliest realistic specification
+/// (minutes of a year with all but a day excluded) needs 1000.
 const STEPS: u64 = 200_000;
-/// Steps besides for each calendar and interval: one that names no day at all (30 February) takes two for each year.
+/// Additional steps per calendar and interval: one that matches no day at all (30 February) takes two per year.
 const STEPS_PER_SOURCE: u64 = 160;
-/// Calendars and intervals that bring steps with them, more than `SPEC_BYTES_MAX` has room for. Specifications that were
-/// stored before that bound may have more.
+/// Calendars and intervals that add steps, at most. Larger specifications get no more, also those stored before
+/// `SPEC_BYTES_MAX` was introduced.
 const SOURCES_MAX: usize = 4096;
 
 /// Steps that are left.
@@ -38,7 +38,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Nothing was spent of it: what it does not suffice for will never be found.
+    /// Whether nothing was spent: a search that exhausts a whole budget will never succeed.
     pub fn is_whole(&self) -> bool {
         self.left == self.given
     }

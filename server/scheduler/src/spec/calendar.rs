@@ -1,7 +1,6 @@
-//! A calendar: which seconds match, and the next one that does.
+//! A calendar: the seconds that match, and the next of them.
 //!
-//! In a zone whose clocks are set, an hour that a day skips has no time in it, and one that it has twice has its times
-//! twice.
+//! When a zone changes its UTC offset, times in a skipped hour do not occur, and those in a repeated hour occur twice.
 
 use proto::temporal::api::schedule::v1::{Range, StructuredCalendarSpec};
 use workflow::civil::{OFFSET_MAX, Zone, date, days_since_epoch};
@@ -17,17 +16,17 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 const MONTHS_PER_YEAR: i64 = 12;
-/// How far two clocks of a zone can be apart.
+/// Difference of two UTC offsets of a zone, at most.
 const CLOCKS_APART_MAX: i64 = 2 * OFFSET_MAX;
 
-/// Each set is one of bits; bit n says that value n matches.
+/// Each set is a bit mask; bit n says that value n matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Calendar {
     clock: Clock,
     days_of_month: u64,
     days_of_week: u64,
     months: u64,
-    /// Bit n says that year `YEAR_MIN` + n matches. Nothing: every year does.
+    /// Bit n says that year `YEAR_MIN` + n matches. `None`: every year does.
     years: Option<u128>,
 }
 
@@ -39,7 +38,7 @@ pub(super) struct Clock {
     hours: u64,
 }
 
-/// A moment as the clocks and calendars of a zone show it.
+/// Local date and time of a moment in a zone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Local {
     year: i64,
@@ -91,7 +90,7 @@ impl Clock {
         Some(hour * HOUR + first(self.minutes, 0)? * MINUTE + first(self.seconds, 0)?)
     }
 
-    /// For how many seconds, from this one on, each that is one of `candidates` matches. This one does.
+    /// Length of a span from this second, which matches, in which every one of `candidates` matches.
     fn matches_for(self, second_of_day: i64, candidates: Self) -> i64 {
         let covers = |own: u64, theirs: u64, max: i64| {
             let domain = u64::MAX.unbounded_shr(u32::try_from(63 - max).unwrap_or(0));
@@ -140,8 +139,7 @@ impl Calendar {
             && self.next_year(local.year) == Some(local.year)
     }
 
-    /// The end of a span that begins with this second, which matches, and in which every one of `candidates` does. A day
-    /// at most.
+    /// End of a span from this second, which matches, in which every one of `candidates` matches. A day at most.
     pub(super) fn matches_until(&self, zone: &Zone, at: i64, candidates: Clock) -> i64 {
         let end = at + self.clock.matches_for(Local::of(zone, at).second_of_day, candidates);
         zone.first_change(at, end).unwrap_or(end)
@@ -151,12 +149,12 @@ impl Calendar {
     pub(super) fn next(&self, zone: &Zone, after: i64, budget: &mut Budget) -> Result<Option<i64>, Exhausted> {
         let Some(mut at) = after.checked_add(1) else { return Ok(None) };
         loop {
-            // Between two changes of the clocks a zone is plain arithmetic.
+            // Between two changes, the UTC offset is constant.
             let offset = zone.offset(at);
             let Some(found) = self.next_local(at + offset, budget)? else { return Ok(None) };
             let candidate = found - offset;
-            // No clock of the zone shows a match before the candidate, save just after now, if it is set back, and just
-            // before the candidate, if it is set forward: changes in between do not matter.
+            // No offset of the zone gives an earlier match, except just after `at`, if clocks are set back, and just
+            // before the candidate, if they are set forward: changes in between do not matter.
             let looked_at = candidate.min(at.saturating_add(CLOCKS_APART_MAX));
             budget.spend(days_in(at, looked_at))?;
             match zone.first_change(at, looked_at) {
@@ -167,7 +165,7 @@ impl Calendar {
         }
     }
 
-    /// The same where clocks are never set, beginning with this very second. Nothing after the last year.
+    /// The same with a constant UTC offset, beginning with `from` itself. `None` after the last year.
     fn next_local(&self, from: i64, budget: &mut Budget) -> Result<Option<i64>, Exhausted> {
         let today = from.div_euclid(DAY);
         let (mut year, mut month, mut day) = date(today);
@@ -221,18 +219,18 @@ impl Calendar {
     }
 }
 
-/// The first day of all was a Thursday.
+/// The epoch was a Thursday.
 fn day_of_week(day: i64) -> i64 {
     (day + 4).rem_euclid(7)
 }
 
-/// Days that a zone is asked about to find its changes.
+/// Days that are searched for offset changes.
 fn days_in(from: i64, to: i64) -> u64 {
     1 + to.saturating_sub(from).unsigned_abs() / DAY.unsigned_abs()
 }
 
-/// Bit n says that value `min` + n is in one of the ranges. A range without an end is one value, and one without a step
-/// takes all. Values beyond `min` and `max` are not walked through: a range comes from a client.
+/// Bit n says that value `min` + n is in one of the ranges. A range without end is one value, and without step has step
+/// 1. Does not iterate beyond `min` and `max`: ranges come from clients.
 fn set(ranges: &[Range], min: i64, max: i64) -> u128 {
     let mut bits = 0;
     for range in ranges {

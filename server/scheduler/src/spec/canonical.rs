@@ -1,4 +1,4 @@
-//! A specification in one form: all calendars structured, no cron strings. The API shows it so.
+//! Canonical specifications: all calendars structured, no cron strings, as the API shows them.
 
 use prost::Message as _;
 use prost_types::Duration;
@@ -8,8 +8,8 @@ use super::calendar::{YEAR_MAX, YEAR_MIN};
 use super::cron::{self, Times};
 use super::ranges::{self, Field, Names};
 
-/// Bytes of a specification, in whichever form it comes. Each decision and each description goes through all of it, so
-/// that they stay within a few milliseconds; ten holidays of a hundred years each fit.
+/// Bytes of a specification in any form, at most. Each decision and each description processes all of it, and must stay
+/// within a few milliseconds; ten holidays of a hundred years each fit.
 pub const SPEC_BYTES_MAX: usize = 32 * 1024;
 const COMMENT_BYTES_MAX: usize = 200;
 const CONFLICTING_ZONES: &str = "conflicting timezone names";
@@ -17,8 +17,8 @@ const CONFLICTING_ZONES: &str = "conflicting timezone names";
 #[expect(clippy::cast_possible_truncation, reason = "years of this century")]
 const YEARS: (i32, i32) = (YEAR_MIN as i32, YEAR_MAX as i32);
 
-/// Checks a specification that a client sent. The text says what is wrong with it, in the reference's words. The reference
-/// does not check what is excluded, nor how much there is.
+/// Validates a specification from a client. Errors are in the reference's words. The reference checks neither
+/// exclusions nor size.
 pub fn canonical(spec: &ScheduleSpec) -> Result<ScheduleSpec, String> {
     let bytes = spec.encoded_len();
     if bytes > SPEC_BYTES_MAX {
@@ -29,7 +29,7 @@ pub fn canonical(spec: &ScheduleSpec) -> Result<ScheduleSpec, String> {
     Ok(spec)
 }
 
-/// The same of one that was accepted before.
+/// The same without the checks of size and exclusions, for one that was accepted before.
 #[expect(deprecated, reason = "older clients still exclude by calendars in text")]
 pub(super) fn structure(spec: &ScheduleSpec) -> Result<ScheduleSpec, String> {
     let mut spec = spec.clone();
@@ -63,7 +63,7 @@ pub(super) fn structure(spec: &ScheduleSpec) -> Result<ScheduleSpec, String> {
     Ok(spec)
 }
 
-/// A calendar in text, as ranges. All that is wrong is told at once.
+/// Parses a text calendar to ranges. Reports all errors at once.
 pub(super) fn structured(calendar: &CalendarSpec) -> Result<StructuredCalendarSpec, String> {
     let mut wrong = Vec::new();
     let mut parse = |text: &str, field: Field| {

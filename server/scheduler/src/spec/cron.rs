@@ -5,7 +5,7 @@ use proto::temporal::api::schedule::v1::{CalendarSpec, IntervalSpec, StructuredC
 
 use super::canonical::structured;
 
-/// What a cron string stands for.
+/// A parsed cron string.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cron {
     pub(super) times: Times,
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Cron, String> {
     let (text, comment) = text.split_once('#').unwrap_or((text, ""));
     let text = text.trim();
     if text.starts_with("@every") {
-        // An interval is the same everywhere: its zone is not looked at.
+        // An interval does not depend on the zone, which is ignored.
         return Ok(Cron { times: Times::Interval(interval(text)?), zone: String::new() });
     }
     let calendar = calendar(predefined(text), comment.trim())?;

@@ -1,4 +1,4 @@
-//! Times that come round after a fixed span, counted from the epoch.
+//! Times at a fixed interval, counted from the epoch.
 
 use proto::temporal::api::schedule::v1::IntervalSpec;
 

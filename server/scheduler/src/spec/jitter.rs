@@ -1,5 +1,5 @@
-//! By how much a time is put off: the same for one schedule and one time, wherever it is asked. The hash is
-//! FarmHash's 32-bit fingerprint, as in the reference, so that schedules keep their times when they move.
+//! Jitter: deterministic for a schedule and a time, on every node. The hash is FarmHash's 32-bit fingerprint, as in the
+//! reference, so that migrated schedules keep their times.
 
 use std::time::Duration;
 

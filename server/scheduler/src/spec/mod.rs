@@ -1,12 +1,11 @@
-//! When a schedule acts: calendars and intervals, less what is excluded, within a time, put off by a jitter. Pure.
+//! Action times of a schedule: calendars and intervals, minus exclusions, within a time range, plus jitter. Pure.
 
 use std::time::Duration;
 
+use cluster::spans;
 use proto::temporal::api::schedule::v1 as public;
 use workflow::Timestamp;
 use workflow::civil::Zone;
-
-use cluster::spans;
 
 pub mod budget;
 mod calendar;
@@ -26,7 +25,7 @@ use calendar::{Calendar, Clock};
 use interval::Interval;
 pub use search::Search;
 
-/// A schedule's specification, ready to be asked.
+/// A parsed schedule specification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     calendars: Vec<Calendar>,
@@ -40,12 +39,12 @@ pub struct Spec {
     jitter: Duration,
 }
 
-/// A time to act.
+/// An action time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextTime {
-    /// As the specification says.
+    /// As specified.
     pub nominal: Timestamp,
-    /// The same, put off by the jitter.
+    /// The same plus jitter.
     pub at: Timestamp,
 }
 
@@ -55,9 +54,9 @@ pub struct NextTime {
 pub struct TooManyExclusions;
 
 impl Spec {
-    /// Reads a specification. The text says what is wrong with one that is none, in the reference's words.
+    /// Parses a specification. Errors are in the reference's words.
     pub fn parse(spec: &public::ScheduleSpec) -> Result<Self, String> {
-        // What is stored is not measured again, nor are its exclusions checked: older versions did neither.
+        // Skips the checks of size and exclusions for stored specifications: older versions did neither.
         let spec = canonical::structure(spec)?;
         let zone = zone(&spec)?;
         let calendars: Vec<_> = spec.structured_calendar.iter().map(Calendar::new).collect();
@@ -75,15 +74,15 @@ impl Spec {
         })
     }
 
-    /// The first time to act that is nominally after this moment; nothing if there is none any more.
+    /// The first action time that is nominally after this moment; `None` if there is none left.
     pub fn next_time(&self, seed: &str, after: Timestamp) -> Result<Option<NextTime>, TooManyExclusions> {
         let mut budget = self.budget();
         Search::new(self, seed, &mut budget).next_time(after)
     }
 
-    /// For one computation: the times of a request, of a decision, of an answer.
+    /// Budget of one computation: a request, a decision or a response.
     pub fn budget(&self) -> Budget {
-        // Exclusions cost less than what they exclude.
+        // Checking an exclusion costs less than searching a calendar.
         Budget::new(self.n_sources() + self.excluded.len() / search::EXCLUDED_PER_STEP)
     }
 

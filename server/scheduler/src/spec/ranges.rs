@@ -1,27 +1,27 @@
-//! One field of a calendar, as text: values, ranges and steps. The words of refusals are the reference's.
+//! Parses one field of a text calendar: values, ranges and steps. The error texts are the reference's.
 
 use proto::temporal::api::schedule::v1::Range;
 
-/// What a field may hold.
+/// Domain of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    /// What an empty text means.
+    /// Meaning of an empty text.
     pub(super) default: &'static str,
     pub(super) min: i32,
     pub(super) max: i32,
     pub(super) names: Names,
 }
 
-/// What values are called besides their numbers.
+/// Names of values besides their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     None,
-    /// Numbers only, and no range at all stands for every one of them.
+    /// Numbers only; no range at all means every year.
     Years,
-    /// From the first three letters on.
+    /// At least the first three letters.
     Months,
-    /// From the first two letters on. Seven is Sunday too.
+    /// At least the first two letters. Seven is Sunday too.
     Weekdays,
 }
 
@@ -75,7 +75,7 @@ fn parse_part(part: &str, field: Field, ranges: &mut Vec<Range>) -> Result<(), S
     let step = step.unwrap_or(1);
     if field.names == Names::Weekdays && end == SECOND_SUNDAY {
         let is_sunday_meant = (SECOND_SUNDAY - start) % step == 0;
-        // From Sunday or Monday on, day by day, the first Sunday is there already.
+        // As in the reference, ranges from 0 or 1 with step 1 get no extra Sunday: 1-7 omits it.
         if is_sunday_meant && (step > 1 || start > 1) {
             ranges.push(Range::default());
         }
@@ -84,7 +84,7 @@ fn parse_part(part: &str, field: Field, ranges: &mut Vec<Range>) -> Result<(), S
         }
         end = SECOND_SUNDAY - 1;
     }
-    // What is the default stays unset, as the reference shows it.
+    // Defaults stay unset, as the reference shows them.
     let (end, step) = (if start == end { 0 } else { end }, if step == 1 { 0 } else { step });
     ranges.push(Range { start, end, step });
     Ok(())

@@ -1,5 +1,5 @@
-//! The times of a specification, one after another. Remembers where each calendar and interval is, so that many times cost
-//! little more than one.
+//! Iterates over the times of a specification. Keeps a cursor per calendar and interval, so that many times cost little
+//! more than one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,20 +12,20 @@ use super::calendar::{Local, YEAR_MAX};
 use super::{NextTime, Spec, TooManyExclusions, jitter};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
-/// Spans of excluded times in a row, of up to a day each, after which nothing is looked for any more. The reference gives up
+/// Consecutive spans of excluded times, of up to a day each, after which the search gives up. The reference gives up
 /// after 1.2 million times, a fortnight of seconds.
 const EXCLUDED_SPANS_MAX: usize = 20_000;
-/// Calendars that are asked about one second for one step: it is a few comparisons each.
+/// Exclusion checks per step of the budget: each is a few comparisons.
 pub(super) const EXCLUDED_PER_STEP: usize = 16;
 
-/// A search that goes forward in time. Schedules with different seeds are put off differently, and one always in the same way.
+/// A search that goes forward in time. The seed determines the jitter: different between schedules, stable for each.
 pub struct Search<'a> {
     spec: &'a Spec,
     seed: &'a str,
     budget: &'a mut Budget,
-    /// The next second of each calendar and interval that has one, by its number: calendars come first.
+    /// The next second and the index of each calendar and interval that has one: calendars come first.
     upcoming: BinaryHeap<Reverse<(i64, usize)>>,
-    /// Where the search is, in seconds since the epoch; nothing before it has begun.
+    /// Position in seconds since the epoch; `None` before the search begins.
     at: Option<i64>,
 }
 
@@ -34,8 +34,8 @@ impl<'a> Search<'a> {
         Self { spec, seed, budget, upcoming: BinaryHeap::new(), at: None }
     }
 
-    /// The first time to act that is nominally after this moment and after what was found before; nothing if there is none
-    /// any more.
+    /// The first action time that is nominally after this moment and after those found before; `None` if there is none
+    /// left.
     pub fn next_time(&mut self, after: Timestamp) -> Result<Option<NextTime>, TooManyExclusions> {
         self.find(after).map_err(|Exhausted| TooManyExclusions)
     }
@@ -62,7 +62,7 @@ impl<'a> Search<'a> {
         Err(Exhausted)
     }
 
-    /// The end of a span that begins with this second and in which every time is excluded; nothing if this one is not.
+    /// End of a span from this second in which every time is excluded; `None` if this second is not.
     fn excluded_until(&mut self, second: i64) -> Result<Option<i64>, Exhausted> {
         let Spec { excluded, zone, clock, .. } = self.spec;
         if excluded.is_empty() {
@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    /// Takes note of the next second of a calendar or interval.
+    /// Queues the next second of a calendar or interval.
     fn follow(&mut self, source: usize, second: i64) -> Result<(), Exhausted> {
         self.budget.spend(1)?;
         let Spec { calendars, intervals, zone, .. } = self.spec;
@@ -101,12 +101,12 @@ impl<'a> Search<'a> {
             Some(calendar) => calendar.next(zone, second, self.budget)?,
             None => Some(intervals[source - calendars.len()].next(second)),
         };
-        // An interval that has run out of numbers stands still.
+        // An interval whose next second overflows ends.
         self.upcoming.extend(next.filter(|next| *next > second).map(|next| Reverse((next, source))));
         Ok(())
     }
 
-    /// Never beyond the next nominal time: actions keep their order.
+    /// The jitter, never beyond the next nominal time: actions keep their order.
     fn put_off(&mut self, nominal: i64) -> Result<Duration, Exhausted> {
         let jitter = self.spec.jitter;
         if jitter.is_zero() {

@@ -134,7 +134,7 @@ impl Scene {
         self.schedule = schedule;
     }
 
-    /// Does what was decided, and tells the schedule.
+    /// Executes the decided actions, and reports their outcomes to the schedule.
     pub(super) fn act(&mut self, second: i64) {
         while self.schedule.has_actions() && !self.schedule.is_over {
             let mut outcomes = Vec::new();

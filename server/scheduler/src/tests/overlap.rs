@@ -111,7 +111,7 @@ fn an_end_that_comes_before_the_start_is_known_is_told_again_later() {
     scene.close(10, 10, Status::Completed);
     assert!(scene.running().is_empty());
     assert_eq!(scene.started, [10]);
-    // Somebody else's run of that id is nobody's business.
+    // A run that the schedule did not start is ignored.
     assert_eq!(scene.closed(11, 50, (Status::Completed, None, None)), Ok(()));
 }
 

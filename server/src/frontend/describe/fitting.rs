@@ -1,14 +1,15 @@
-//! A description that a client can receive. What a run has pending is bounded by its mutable state, which is larger than a message may be: what
-//! does not fit is left out, the largest first.
+//! Shrinks a description to the size that a client can receive. A run's pending items are bounded by its mutable state,
+//! which is larger than a message may be: details of the largest activities are dropped first, then whole items.
 
 use prost::Message as _;
 use proto::temporal::api::workflow::v1::PendingActivityInfo;
 use proto::temporal::api::workflowservice::v1::DescribeWorkflowExecutionResponse;
 
-/// Clients of gRPC take 4 MiB; the rest is room for the frame.
+/// gRPC clients accept 4 MiB; 64 KiB of it are for the frame.
 const ANSWER_BYTES_MAX: usize = (4 << 20) - (64 << 10);
 
-/// Details of heartbeats go first, for a description is not the place to read them; then failures; then whole items.
+/// Drops heartbeat details first, because a description is not the place to read them; then failures; then whole items,
+/// half of each list at a time.
 pub(super) fn fit(described: &mut DescribeWorkflowExecutionResponse) {
     leave_out(described, |activity| activity.heartbeat_details.take().map(|details| details.encoded_len()));
     leave_out(described, |activity| activity.last_failure.take().map(|failure| failure.encoded_len()));

@@ -1,38 +1,38 @@
-//! The limits of the door, and which one each text of a request has. A field that is not named here has the usual limit, so a new
-//! field of the API is limited without a line of ours.
+//! The door's limits, and the limit of each text field of a request. A field that is not listed here has a default
+//! limit, so a new field of the API is limited without a change here.
 
 use prost_types::FieldDescriptorProto;
 use prost_types::field_descriptor_proto::Type;
 
 use crate::frontend::validate::ID_BYTES_MAX;
 
-/// Levels of messages in messages that prost decodes.
+/// Nesting depth that prost decodes.
 const PROST_DEPTH: usize = 100;
-/// What is kept of a request lies deeper than in the request: a failure that is at level 1 of it is at up to level 8 of an answer
-/// (`ExecuteMultiOperationResponse…history.events.…attributes.outcome.failure`) and is wrapped once or twice by the server on the
-/// way (a timeout's cause). Official SDKs decode answers with the same limit and wrap failures again. A test holds the
-/// margin against the descriptors.
+/// Parts of a request are stored and returned at a greater depth: a failure at level 1 of a request is at up to level 8
+/// of a response (`ExecuteMultiOperationResponse…history.events.…attributes.outcome.failure`), and the server wraps it
+/// once or twice (a timeout's cause). Official SDKs decode responses with the same limit and wrap failures again. A
+/// test checks the margin against the descriptors.
 pub(super) const DEPTH_MARGIN: usize = 20;
 pub(super) const DEPTH_MAX: usize = PROST_DEPTH - DEPTH_MARGIN;
 
-/// Entries of all maps of one message. Maps of users (memos, headers, search attributes) have tens.
+/// Entries of all maps of one message. Users' maps (memos, headers, search attributes) have tens.
 pub(super) const MAP_ENTRIES_MAX: usize = 2_000;
-/// What the items of all lists and maps of a request may take in memory, without their texts and payloads: an empty message of two bytes on
-/// the wire takes hundreds decoded, so that 4 MiB of empty commands would take more than a GiB.
+/// Decoded size of all list and map items of a request, without their texts and payloads: an empty message of two bytes
+/// on the wire takes hundreds in memory, so 4 MiB of empty commands would take more than 1 GiB.
 pub(super) const DECODED_BYTES_MAX: usize = 64 << 20;
-/// Fields of a newer API are skipped, but the payloads that are kept of a request keep its whole buffer in memory.
+/// Unknown fields (of a newer API) are skipped, but payloads that are kept keep the request's whole buffer in memory.
 pub(super) const UNKNOWN_BYTES_MAX: usize = 64 << 10;
 
 /// An id, a name, a key, an identity: the reference's `limit.maxIDLength`.
 const ID: Bound = Bound::Bytes(ID_BYTES_MAX as u32);
-/// Ids that the code behind the door also checks and refuses in the reference's own words, each call in others; or, in a command,
-/// by failing the workflow task. The door leaves them to it unless they are absurd.
+/// Ids that later validation refuses in the reference's own words, which differ by call, or, in a command, by failing
+/// the workflow task. The door refuses only absurd lengths.
 const WORDED: Bound = Bound::Bytes(16 << 10);
-/// Prose by people for people, which the reference does not limit.
+/// Free text by users, which the reference does not limit.
 const PROSE: Bound = Bound::Bytes(256 << 10);
-/// Queries of lists; how many conditions there may be is for the parser to say.
+/// Visibility queries; the parser limits the number of conditions.
 const QUERY: Bound = Bound::Bytes(256 << 10);
-/// Tokens are ours, and none is longer. Anybody can make up others.
+/// Tokens. The server's own are never longer, but clients can forge others.
 const TOKEN: Bound = Bound::Bytes(256 << 10);
 /// Counted with the payloads of its event, by `validate::sizes` or by the core.
 const COUNTED: Bound = Bound::Elsewhere;
@@ -40,11 +40,11 @@ const COUNTED: Bound = Bound::Elsewhere;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     Bytes(u32),
-    /// Checked behind the door, as a part of something that may be large.
+    /// Checked after decoding, as a part of something that may be large.
     Elsewhere,
 }
 
-/// Around a field: commands are answered by failing the workflow task, everything else by refusing the request.
+/// Where a field occurs: in a command a violation fails the workflow task, elsewhere it refuses the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Context {
     Request,
@@ -58,9 +58,9 @@ impl Context {
     }
 }
 
-/// The fields whose bound is not the usual one: a message and a field, either of which may be `*`. The first that fits counts.
+/// Fields with a special bound: message and field, either of which may be `*`. The first match wins.
 pub(super) const SPECIAL: &[(&str, &str, Bound)] = &[
-    // What users attach, and how their code failed.
+    // User payloads and failures.
     ("common.v1.Payload", "data", COUNTED),
     ("common.v1.Payload.MetadataEntry", "value", COUNTED),
     ("failure.v1.Failure", "message", COUNTED),
@@ -73,7 +73,7 @@ pub(super) const SPECIAL: &[(&str, &str, Bound)] = &[
     ("nexus.v1.Failure.MetadataEntry", "value", COUNTED),
     ("query.v1.WorkflowQueryResult", "error_message", COUNTED),
     ("workflowservice.v1.RespondQueryTaskCompletedRequest", "error_message", COUNTED),
-    // The walk goes into what is packed.
+    // The scan descends into the packed message.
     (".google.protobuf.Any", "value", COUNTED),
     // Counted with the schedule that it is a part of.
     ("schedule.v1.ScheduleSpec", "timezone_data", COUNTED),
@@ -92,13 +92,13 @@ pub(super) const SPECIAL: &[(&str, &str, Bound)] = &[
     ("nexus.v1.EndpointTarget.External", "url", WORDED),
     ("nexus.v1.EndpointTarget.Worker", "*", WORDED),
     ("nexus.v1.EndpointSpec", "name", WORDED),
-    // Nexus headers and tokens are others' to choose, and not built yet.
+    // Nexus headers and tokens are chosen by other servers; not built yet.
     ("workflowservice.v1.StartNexusOperationExecutionRequest.NexusHeaderEntry", "value", WORDED),
     ("failure.v1.NexusOperationFailureInfo", "operation_token", WORDED),
     ("nexus.v1.StartOperationResponse.Async", "operation_token", WORDED),
-    // A poll says them of its worker, who is remembered, whether they are checked behind the door or not.
+    // Sent in polls and kept with the poller, whether or not they are validated later.
     ("deployment.v1.WorkerDeploymentOptions", "*", ID),
-    // The reference's words.
+    // Refused later in the reference's words.
     ("*", "namespace", WORDED),
     ("workflowservice.v1.PollWorkflowTaskQueueRequest", "identity", WORDED),
     ("workflowservice.v1.PollActivityTaskQueueRequest", "identity", WORDED),

@@ -1,12 +1,12 @@
-//! Walks an encoded message with the tables of its type, before it is decoded. Linear in the bytes, allocates nothing. Pure.
+//! Walks an encoded message with the tables of its type before it is decoded. Linear in the bytes, no allocation. Pure.
 //!
-//! It refuses what is too long, too deep, too numerous or not the wire format at all. What it admits prost may still refuse
-//! (text that is not UTF-8, a number where a text belongs); prost never refuses for its depth what was admitted here.
+//! Refuses what is too long, too deep, too numerous or not the wire format. prost may still refuse an admitted message
+//! (text that is not UTF-8, a number where a text belongs), but never for its depth.
 
 use super::rules::{DECODED_BYTES_MAX, MAP_ENTRIES_MAX, UNKNOWN_BYTES_MAX};
 use super::tables::{Rule, TableId, Tables};
 
-/// Why a message does not pass.
+/// Reason for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// A text or a token; `field` of `table` names it.
@@ -23,13 +23,13 @@ pub(super) enum Refusal {
     TooDeep,
     /// Decoded, it would take more memory than one request may.
     TooLarge,
-    /// More bytes than we skip, in fields that this server does not know.
+    /// Too many bytes in fields that this server does not know.
     TooMuchUnknown,
     /// Not the wire format.
     Malformed,
 }
 
-/// What one walk has seen so far, and how deep it may go.
+/// State and depth limit of one walk.
 pub(super) struct Scan<'a> {
     tables: &'a Tables,
     depth_max: usize,
@@ -42,7 +42,7 @@ impl<'a> Scan<'a> {
         Self { tables, depth_max, decoded_bytes: 0, unknown_bytes: 0 }
     }
 
-    /// A message at this depth; the request itself is at 0.
+    /// Walks a message at this depth; the request itself is at 0.
     pub(super) fn message(&mut self, table: TableId, encoded: &[u8], depth: usize) -> Result<(), Refusal> {
         if depth > self.depth_max {
             return Err(Refusal::TooDeep);
@@ -89,7 +89,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// A `google.protobuf.Any`: what is packed in it passes like any other message if its type is one that we unpack.
+    /// Walks a `google.protobuf.Any`, and the message packed in it if its type is one that we unpack.
     fn packaged(&mut self, encoded: &[u8], depth: usize) -> Result<(), Refusal> {
         self.message(self.tables.any(), encoded, depth)?;
         let (mut inner, mut value) = (None, [].as_slice());
@@ -104,7 +104,7 @@ impl<'a> Scan<'a> {
         inner.map_or(Ok(()), |inner| self.message(inner, value, depth + 1))
     }
 
-    /// Everything but length-delimited fields of a known type. Groups nest, and prost counts them as messages.
+    /// Skips a field's value. Groups nest, and prost counts them as messages.
     fn skip(&self, field: u32, wire_type: u8, rest: &mut &[u8], depth: usize) -> Result<(), Refusal> {
         match wire_type {
             VARINT => varint(rest).map(|_| ()),
@@ -134,9 +134,9 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// A number of a list, decoded: at most eight bytes for each one that is encoded.
+/// Decoded bytes per encoded byte of packed numbers, at most.
 const PACKED_ITEM_BYTES: usize = 8;
-/// A text in a list: the `String` and the smallest allocation.
+/// Decoded size of a text in a list: the `String` and the smallest allocation.
 const TEXT_ITEM_BYTES: usize = 40;
 
 const VARINT: u8 = 0;

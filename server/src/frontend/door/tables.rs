@@ -1,4 +1,4 @@
-//! What the door knows of each message type that a request may hold, made once of the descriptors: a rule for every field.
+//! The door's tables, built once from the descriptors: one rule per field of each message type that a request may hold.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use super::rules::{self, Bound, Context};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct TableId(u16);
 
-/// What is done with a length-delimited field.
+/// Check of a length-delimited field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Not a field of this type, as far as this server knows.
+    /// A field number that this server's descriptors lack.
     Unknown,
     /// Any length: `rules` says why.
     Plain,
-    /// Numbers, one after the other.
+    /// Packed numbers.
     Packed,
     Text {
         bytes_max: u32,
@@ -34,24 +34,24 @@ pub(super) enum Rule {
 }
 
 pub(super) struct Table {
-    /// By the field's number.
+    /// Indexed by field number.
     rules: Box<[Rule]>,
     names: Box<[(u32, Box<str>)]>,
-    /// About what one takes in memory beside what it points to.
+    /// Approximate size in memory, without heap allocations.
     item_bytes: usize,
 }
 
 pub(super) struct Tables {
     all: Vec<Table>,
-    /// By the name of the type; services of different packages share some.
+    /// By the type's short name, which several packages may share.
     requests: HashMap<String, Vec<(String, TableId)>>,
-    /// Types that arrive in an `Any` and are unpacked here, by the URL of the type.
+    /// Types that are unpacked from an `Any`, by full name.
     packed: Vec<(String, TableId)>,
     any: TableId,
 }
 
 const ANY: &str = ".google.protobuf.Any";
-/// What workers say of updates arrives packed.
+/// Workers' update messages arrive in an `Any`.
 const PACKED: [&str; 4] = [
     ".temporal.api.update.v1.Acceptance",
     ".temporal.api.update.v1.Rejection",
@@ -104,7 +104,7 @@ impl Tables {
         self.packed.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, table)| *table)
     }
 
-    /// As the API's descriptors spell it.
+    /// The name in the API's descriptors.
     pub(super) fn field_name(&self, table: TableId, field: u32) -> &str {
         let names = &self.all[usize::from(table.0)].names;
         names.iter().find(|(number, _)| *number == field).map_or("field", |(_, name)| name)
@@ -133,7 +133,7 @@ impl<'a> Types<'a> {
         self.0.get(name).unwrap_or_else(|| panic!("our own descriptors have {name}"))
     }
 
-    /// About what the Rust type of a message takes. `outer` are the types around it: one that holds itself does so by a pointer.
+    /// Approximate size of a message's Rust type. `outer` are the enclosing types: a recursive field is a pointer.
     fn bytes(&self, name: &str, outer: &mut Vec<String>) -> usize {
         const TEXT: usize = 24;
         const BYTES: usize = 32;
@@ -144,7 +144,7 @@ impl<'a> Types<'a> {
         }
         outer.push(name.to_owned());
         let message = self.get(name);
-        // Of a oneof the widest counts.
+        // A oneof counts as its widest field.
         let mut choices = vec![0; message.oneof_decl.len()];
         let mut bytes = 0;
         for field in &message.field {
@@ -173,7 +173,7 @@ fn is_map(types: &Types<'_>, field: &FieldDescriptorProto) -> bool {
 struct Builder<'a> {
     types: &'a Types<'a>,
     ids: HashMap<(String, Context), TableId>,
-    /// `None` is begun: a type may hold itself.
+    /// `None` while under construction: a type may contain itself.
     all: Vec<Option<Table>>,
 }
 

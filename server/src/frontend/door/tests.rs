@@ -121,7 +121,7 @@ fn what_is_packed_passes_too() {
     assert_eq!(refused, Err("the request has messages nested more than 80 levels deep".into()));
 }
 
-/// Wherever a message that can hold itself is kept or told, there is room for what was accepted.
+/// Every stored or returned message has room for an accepted recursive message.
 #[test]
 fn the_margin_covers_every_place_where_a_failure_is_kept() {
     /// A timeout has the last failure as its cause, and a failure that is too large is the cause of the one that says so.

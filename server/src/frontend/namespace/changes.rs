@@ -1,4 +1,4 @@
-//! What a request makes of a namespace's record. Pure.
+//! Changes of a namespace's record by requests. Pure.
 
 use cluster::errors::ServiceError;
 use prost::Message as _;
@@ -12,11 +12,11 @@ use workflow::Timestamp;
 
 use super::super::validate::{invalid, span};
 
-/// Short enough for tests, and never zero, which might be taken for "for ever".
+/// Short enough for tests, and never zero, which could be read as unlimited.
 const RETENTION_MIN_SECONDS: i64 = 60 * 60;
 const BAD_BINARIES_MAX: usize = 10;
-/// What a namespace's record may take, with its description, its data and its bad binaries: every node keeps the records that are in use in
-/// memory, and lists tell them whole.
+/// Size of a namespace's record with its description, data and bad binaries: every node caches the records in use, and
+/// `ListNamespaces` returns them whole.
 const RECORD_BYTES_MAX: usize = 128 << 10;
 /// Namespaces that live in one cluster have no failover version.
 const NO_VERSION: i64 = 0;
@@ -59,7 +59,7 @@ pub(super) fn deprecated(record: &record::Namespace) -> record::Namespace {
     }
 }
 
-/// `None`: the request asks for nothing.
+/// `None` if the request changes nothing.
 pub(super) fn updated(
     record: &record::Namespace,
     request: &public::UpdateNamespaceRequest,
@@ -110,7 +110,7 @@ fn update_info(record: &mut record::Namespace, info: &UpdateNamespaceInfo) -> Re
     if !info.owner_email.is_empty() {
         record.owner_email.clone_from(&info.owner_email);
     }
-    // Merged only: a key cannot be taken away.
+    // Merged only: a key cannot be removed.
     record.data.extend(info.data.clone());
     match (record.state(), info.state()) {
         (_, NamespaceState::Unspecified) => Ok(()),

@@ -40,7 +40,7 @@ pub(super) fn updated(namespace: &Namespace) -> public::UpdateNamespaceResponse 
 
 fn info(namespace: &Namespace) -> NamespaceInfo {
     let record = &namespace.record;
-    // Only what is really there: SDKs change what they do by it.
+    // Only built capabilities: SDKs change their behaviour by them.
     let capabilities = Capabilities {
         eager_workflow_start: true,
         sync_update: true,

@@ -6,7 +6,7 @@ use proto::temporal::api::workflowservice::v1::UpdateActivityExecutionOptionsReq
 
 use super::{ID_BYTES_MAX, invalid, proper_run_id, run_id};
 
-/// Which run is meant, and that some activity of it is.
+/// Checks that a request names a run and an activity of it.
 pub(crate) fn target(execution: Option<&WorkflowExecution>, has_activity: bool) -> Result<(), ServiceError> {
     let (workflow, run) = execution.map_or(("", ""), |execution| (&execution.workflow_id, &execution.run_id));
     if workflow.is_empty() {
@@ -18,7 +18,7 @@ pub(crate) fn target(execution: Option<&WorkflowExecution>, has_activity: bool) 
     proper_run_id(run)
 }
 
-/// Which activity is meant, and by whom, in requests that name it by its id alone.
+/// Checks activity id, identity and run id of requests that name an activity by its id alone.
 pub(crate) fn activity(activity_id: &str, identity: &str, run: &str) -> Result<(), ServiceError> {
     if activity_id.is_empty() {
         return Err(invalid("activity ID is required"));
@@ -31,7 +31,7 @@ pub(crate) fn activity(activity_id: &str, identity: &str, run: &str) -> Result<(
     run_id(run).map_err(|_| invalid("invalid run id: must be a valid UUID"))
 }
 
-/// Either options and which of them, or those of the beginning.
+/// Requires either options with a mask, or `restore_original`.
 pub(crate) fn new_options(request: &UpdateActivityExecutionOptionsRequest) -> Result<(), ServiceError> {
     let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
     match (request.restore_original, request.activity_options.is_some(), paths) {

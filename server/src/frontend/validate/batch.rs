@@ -1,4 +1,4 @@
-//! What a batch may be asked to do.
+//! Checks of batch operations.
 
 use cluster::errors::{ServiceError, camel_case};
 use proto::temporal::api::batch::v1 as batch;
@@ -41,7 +41,7 @@ pub(crate) fn start(request: &StartBatchOperationRequest) -> Result<(), ServiceE
     check(operation)
 }
 
-/// What names a job. One that is too long names none that is there.
+/// Checks a job's id. One that is too long names no existing job.
 pub(crate) fn job_id(job_id: &str) -> Result<(), ServiceError> {
     if job_id.is_empty() {
         return Err(invalid("JobId is not set on request."));
@@ -49,7 +49,7 @@ pub(crate) fn job_id(job_id: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Activities without a workflow are not built, so nothing is done to them.
+/// Refuses operations on standalone activities, which are not built.
 fn is_built(operation: &Operation) -> Result<&Operation, ServiceError> {
     match operation {
         Operation::CancelActivitiesOperation(_)
@@ -70,7 +70,7 @@ fn is_built(operation: &Operation) -> Result<&Operation, ServiceError> {
     }
 }
 
-/// As the reference's messages call it.
+/// The type's name in the reference's messages.
 fn go_type(operation: &Operation) -> String {
     let name = match operation {
         Operation::TerminationOperation(_) => "Termination",

@@ -1,4 +1,4 @@
-//! Callbacks that a start asks for when its workflow closes.
+//! Completion callbacks of a start.
 
 use cluster::errors::ServiceError;
 use proto::temporal::api::common::v1::Callback;
@@ -10,10 +10,10 @@ const CALLBACKS_MAX: usize = 32;
 const URL_BYTES_MAX: usize = 1000;
 const HEADER_BYTES_MAX: usize = 8 << 10;
 
-/// The server's own address, which needs no host.
+/// The server's own addresses, which need no host.
 const SYSTEM_URLS: [&str; 2] = ["temporal://system", "temporal://internal"];
 
-/// Checks callbacks, and spells the names of their headers in small letters.
+/// Checks callbacks, and lower-cases their header names.
 pub(crate) fn check(callbacks: &mut [Callback]) -> Result<(), ServiceError> {
     if callbacks.len() > CALLBACKS_MAX {
         return Err(invalid(format!("cannot attach more than {CALLBACKS_MAX} callbacks to an execution")));

@@ -1,4 +1,4 @@
-//! What a Nexus endpoint may be. All that is wrong is told at once.
+//! Checks of Nexus endpoints. All issues are reported at once.
 
 use cluster::errors::ServiceError;
 use proto::temporal::api::nexus::v1::endpoint_target::Variant;
@@ -11,13 +11,13 @@ use super::{invalid, task_queue};
 const NAME_BYTES_MAX: usize = 200;
 const URL_BYTES_MAX: usize = 4 << 10;
 const DESCRIPTION_BYTES_MAX: usize = 20_000;
-/// In the words that clients are told.
+/// As quoted in the error.
 const NAME_PATTERN: &str = r"^[a-zA-Z][a-zA-Z0-9\-]*[a-zA-Z0-9]$";
 
 const PAGE: usize = 100;
 const PAGE_MAX: usize = 1000;
 
-/// What is wrong with a request, one thing after the other.
+/// Issues of a request, in order.
 #[derive(Default)]
 struct Issues(Vec<String>);
 
@@ -31,7 +31,7 @@ impl Issues {
     }
 }
 
-/// Checks what an endpoint is to be. Whether the namespace that it leads to exists is `found`'s to say.
+/// Checks an endpoint's spec. `found` checks that its target namespace exists.
 pub(crate) fn spec(
     spec: Option<&EndpointSpec>,
     found: impl FnOnce(&str) -> Result<(), ServiceError>,
@@ -62,7 +62,7 @@ pub(crate) fn spec(
     issues.into_result()
 }
 
-/// The id of an endpoint that is to be deleted.
+/// Checks a deletion; returns the endpoint's id.
 pub(crate) fn deleted(id: &str, version: i64) -> Result<Uuid, ServiceError> {
     let mut issues = Issues::default();
     let parsed = endpoint_id(id, &mut issues);
@@ -73,7 +73,7 @@ pub(crate) fn deleted(id: &str, version: i64) -> Result<Uuid, ServiceError> {
     Ok(parsed)
 }
 
-/// The id of an endpoint that is asked for.
+/// Checks and returns an endpoint's id.
 pub(crate) fn asked_for(id: &str) -> Result<Uuid, ServiceError> {
     let mut issues = Issues::default();
     let parsed = endpoint_id(id, &mut issues);

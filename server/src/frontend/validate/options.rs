@@ -23,14 +23,14 @@ pub(crate) fn update(request: &public::UpdateWorkflowExecutionOptionsRequest) ->
     masked(options, mask)
 }
 
-/// Options, and which of them are meant.
+/// Checks options with their mask.
 pub(crate) fn masked(options: &WorkflowExecutionOptions, mask: &FieldMask) -> Result<(), ServiceError> {
     let known = |path| known(path).map_err(|reason| invalid(format!("error parsing UpdateMask: {reason}")));
     mask.paths.iter().try_for_each(|path| known(path))?;
     built(options, mask)
 }
 
-/// What is to be done to a run that is the outcome of a reset.
+/// Checks an operation on the new run of a reset.
 pub(crate) fn after_reset(operation: &PostResetOperation) -> Result<(), ServiceError> {
     let unsupported = |kind: &str| invalid(format!("unsupported post reset operation: {kind}"));
     let update = match &operation.variant {
@@ -58,7 +58,7 @@ fn built(options: &WorkflowExecutionOptions, mask: &FieldMask) -> Result<(), Ser
     Ok(())
 }
 
-/// Whether a mask may name this.
+/// Whether a mask may contain this path.
 fn known(path: &str) -> Result<(), String> {
     let is_under = |field: &str| path == field || path.starts_with(&format!("{field}."));
     if PRIORITY_PATHS.contains(&path) || is_under("versioning_override") || is_under("time_skipping_config") {

@@ -1,4 +1,4 @@
-//! Retry policies: defaults for what is left out, then whether the whole makes sense.
+//! Retry policies: fills in defaults, then checks the whole policy.
 
 use cluster::errors::ServiceError;
 use prost_types::Duration;
@@ -9,7 +9,7 @@ use super::{invalid, span};
 
 const INITIAL_INTERVAL: Duration = Duration { seconds: 1, nanos: 0 };
 const BACKOFF_COEFFICIENT: f64 = 2.0;
-/// The maximum interval is so many initial ones.
+/// Default maximum interval, in initial intervals.
 const MAXIMUM_INTERVAL_FACTOR: i64 = 100;
 
 /// An error type of this prefix names a kind of timeout that must not be retried.

@@ -15,12 +15,12 @@ use super::sizes::BLOB_BYTES_MAX;
 use super::{ID_BYTES_MAX, invalid, priority, search_attributes, sizes, start, task_queue};
 
 const NOTES_BYTES_MAX: usize = 1000;
-/// What clients know schedules under is a workflow id with this before it.
+/// Clients know a schedule by a workflow id with this prefix.
 const ID_PREFIX_BYTES: usize = "temporal-sys-scheduler:".len();
-/// What is put behind the workflow id of each run.
+/// Suffix of each run's workflow id.
 const ID_SUFFIX_BYTES: usize = "-2009-11-10T23:00:00Z".len();
 
-/// What names a schedule. One that is too long names none that is there, and is not asked for: it would be kept in memory.
+/// Checks a schedule's id. One that is too long names no schedule, and is not looked up: it would be kept in memory.
 pub(crate) fn schedule_id(id: &str) -> Result<(), ServiceError> {
     is_given(id)?;
     if ID_PREFIX_BYTES + id.len() > ID_BYTES_MAX {
@@ -95,7 +95,7 @@ pub(crate) fn patch(
     Ok(request)
 }
 
-/// Retries of ours are for the same moment, so it is written down here.
+/// Fixes the trigger time here, so that our retries use the same one.
 fn check_patch(patch: &mut schedule::SchedulePatch, now: Timestamp) -> Result<(), ServiceError> {
     if patch.pause.len() > NOTES_BYTES_MAX || patch.unpause.len() > NOTES_BYTES_MAX {
         return Err(invalid("Schedule notes exceeds limit."));

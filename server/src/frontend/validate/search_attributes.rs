@@ -7,7 +7,7 @@ use workflow::RefusedSearchAttributes;
 
 use super::invalid;
 
-/// Checks them against what the namespace defines, and writes their types beside them.
+/// Checks attributes against the namespace's definitions, and writes their types beside them.
 pub(crate) fn admit(attributes: Option<&mut SearchAttributes>, defined: Defined<'_>) -> Result<(), ServiceError> {
     let Some(attributes) = attributes else { return Ok(()) };
     defined.admit(attributes).map_err(|refused| match refused {

@@ -1,4 +1,4 @@
-//! Sizes of what users attach. Some RPCs refuse what is too large; a worker's answer is turned into a failure instead,
+//! Sizes of user payloads. Some RPCs refuse an oversized payload; a worker's response is turned into a failure instead,
 //! because the worker could only repeat it.
 
 use cluster::errors::ServiceError;
@@ -9,13 +9,13 @@ use proto::temporal::api::failure::v1::{ApplicationFailureInfo, Failure, ServerF
 
 use super::invalid;
 
-/// One event's payloads.
+/// Payloads of one event.
 pub(crate) const BLOB_BYTES_MAX: usize = 2 << 20;
 pub(crate) const MEMO_BYTES_MAX: usize = 2 << 20;
 
-/// What is kept of a failure that is too large.
+/// Bytes kept of an oversized failure.
 const TRUNCATED_FAILURE_BYTES: usize = 512 << 10;
-/// Causes of causes that are kept of it.
+/// Nested causes kept of it.
 const TRUNCATED_FAILURE_DEPTH: usize = 20;
 
 pub(crate) const RESULT_TOO_LARGE: &str = "Complete result exceeds size limit.";
@@ -41,13 +41,13 @@ pub(crate) fn memo(memo: Option<&Memo>) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// A failure that the server states in place of what it could not take.
+/// The server's failure in place of a refused payload.
 pub(crate) fn server_failure(message: &str) -> Failure {
     let info = ServerFailureInfo { non_retryable: true };
     Failure { message: message.into(), failure_info: Some(FailureInfo::ServerFailureInfo(info)), ..Failure::default() }
 }
 
-/// If the failure is too large, what is recorded in its place.
+/// The replacement of an oversized failure.
 pub(crate) fn replacement(failure: Option<&Failure>) -> Option<Failure> {
     let failure = failure.filter(|failure| is_too_large(Some(*failure)))?;
     let mut room = TRUNCATED_FAILURE_BYTES;
@@ -55,7 +55,7 @@ pub(crate) fn replacement(failure: Option<&Failure>) -> Option<Failure> {
     Some(Failure { cause: Some(Box::new(cause)), ..server_failure(FAILURE_TOO_LARGE) })
 }
 
-/// Fields get their room in the order of their worth to a reader; details go.
+/// Fields get room in the order of their value to a reader; details are dropped.
 fn truncated(failure: &Failure, room: &mut usize, depth: usize) -> Failure {
     let failure_info = match &failure.failure_info {
         Some(FailureInfo::ApplicationFailureInfo(info)) => {
@@ -89,7 +89,7 @@ fn truncated(failure: &Failure, room: &mut usize, depth: usize) -> Failure {
     Failure { message, source, stack_trace, cause, failure_info, ..Failure::default() }
 }
 
-/// A field's tag and length, in bytes, near enough.
+/// Approximate bytes of a field's tag and length.
 const FIELD_OVERHEAD: usize = 4;
 
 fn cut(text: &str, room: &mut usize) -> String {

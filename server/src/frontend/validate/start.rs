@@ -48,7 +48,7 @@ pub(crate) fn start(
     search_attributes::admit(request.search_attributes.as_mut(), defined)?;
     priority(request.priority.as_ref())?;
     callbacks::check(&mut request.completion_callbacks)?;
-    // What a callback links to already need not be linked to once more.
+    // Drops links that a callback already has.
     let linked: Vec<Link> =
         request.completion_callbacks.iter().flat_map(|callback| callback.links.iter().cloned()).collect();
     request.links.retain(|link| !linked.contains(link));
@@ -166,7 +166,7 @@ fn time_skipping() -> ServiceError {
 
 type IdPolicies = (WorkflowIdReusePolicy, WorkflowIdConflictPolicy);
 
-/// Fills in what is left out, and spells the reuse policy that really is a conflict policy as one.
+/// Fills in defaults, and converts `TerminateIfRunning`, which is a conflict policy, to one.
 fn id_policies((reuse, conflict): IdPolicies, default: WorkflowIdConflictPolicy) -> IdPolicies {
     let (reuse, conflict) = match (reuse, conflict) {
         (WorkflowIdReusePolicy::TerminateIfRunning, WorkflowIdConflictPolicy::Unspecified) => {

@@ -6,7 +6,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 
 use super::{ID_BYTES_MAX, invalid};
 
-/// Partitions of a task queue are spelled with this prefix, so a queue is not.
+/// Prefix of partition names, which queue names must not have.
 const PARTITION_PREFIX: &str = "/_sys/";
 
 /// Queues of the server's own workers in each namespace.
@@ -17,11 +17,11 @@ const INTERNAL_CONTROLLER: &str = "temporal-sys-worker-controller-per-ns-tq";
 pub(crate) enum Naming {
     /// A whole queue.
     Queue,
-    /// Also one of its partitions.
+    /// A queue or one of its partitions.
     Partition,
 }
 
-/// A queue that a worker polls or an operator asks about.
+/// Checks a queue that a worker polls or an operator describes.
 pub(crate) fn check(queue: Option<&mut TaskQueue>, naming: Naming) -> Result<(), ServiceError> {
     let queue = queue.ok_or_else(|| invalid("taskQueue is not set"))?;
     if queue.kind() == TaskQueueKind::Unspecified {
@@ -38,7 +38,7 @@ pub(crate) fn check(queue: Option<&mut TaskQueue>, naming: Naming) -> Result<(),
     Ok(())
 }
 
-/// A queue that a client wants a workflow to run on.
+/// Checks a queue that a client chose for a workflow.
 pub(crate) fn check_chosen_by_user(queue: Option<&mut TaskQueue>) -> Result<(), ServiceError> {
     let queue = queue.ok_or_else(|| invalid("taskQueue is not set"))?;
     check(Some(queue), Naming::Queue)?;
@@ -48,7 +48,7 @@ pub(crate) fn check_chosen_by_user(queue: Option<&mut TaskQueue>) -> Result<(), 
     Ok(())
 }
 
-/// The name of a queue that something leads to.
+/// Checks the name of a target queue.
 pub(crate) fn named(queue: &str) -> Result<(), ServiceError> {
     if queue.is_empty() {
         return Err(invalid("taskQueue is not set"));
@@ -69,7 +69,7 @@ fn name(name: &str, naming: Naming) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// The queue's own name and the number of a partition that is not its first.
+/// Whether this is a queue's name and the number of a partition that is not its first.
 fn is_partition(name: &str) -> bool {
     name.rsplit_once('/')
         .is_some_and(|(queue, number)| !queue.is_empty() && number.parse::<u32>().is_ok_and(|number| number > 0))

@@ -1,4 +1,4 @@
-//! Tables of requests and what the client hears about them.
+//! Tables of requests and the client's errors.
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 

@@ -1,4 +1,4 @@
-//! Task tokens: what a worker hands back with its answer.
+//! Task tokens, which workers return with their responses.
 
 use cluster::errors::ServiceError;
 use prost::Message as _;
@@ -18,15 +18,15 @@ pub(crate) struct CheckedToken {
     pub(crate) origin: Origin,
 }
 
-/// Who made a token.
+/// Which server made a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Ours,
-    /// Another server of the same API, or a test by hand: no task of ours has it.
+    /// Made by another server of the same API, or by hand: no task of ours has it.
     Foreign,
 }
 
-/// What the tokens of the reference have in common with ours: which run they are of. The rest lies in other fields.
+/// The fields that the reference's tokens share with ours: those of the run. The others differ.
 #[derive(Clone, PartialEq, prost::Message)]
 struct ForeignToken {
     #[prost(string, tag = "1")]
@@ -37,7 +37,7 @@ struct ForeignToken {
     run_id: String,
 }
 
-/// A token that we made. Anybody can forge one, so what it names is looked up before it is believed.
+/// Decodes a token. Clients can forge one, so its content is looked up before it is trusted.
 pub(crate) fn decode(bytes: &[u8]) -> Result<CheckedToken, ServiceError> {
     if bytes.is_empty() {
         return Err(invalid("Task token not set on request."));
@@ -67,7 +67,7 @@ fn foreign(bytes: &[u8]) -> Result<TaskToken, ServiceError> {
     Ok(TaskToken { namespace_id, workflow_id, run_id, ..TaskToken::default() })
 }
 
-/// The token of a query. Anybody can forge one; what it names is found only by its random id.
+/// Decodes a query's token. Clients can forge one, but a query is found only by its random id.
 pub(crate) fn decode_query(bytes: &[u8]) -> Result<QueryTaskToken, ServiceError> {
     if bytes.is_empty() {
         return Err(invalid("Task token not set on request."));
@@ -79,7 +79,7 @@ pub(crate) fn decode_query(bytes: &[u8]) -> Result<QueryTaskToken, ServiceError>
     Ok(token)
 }
 
-/// Which activity a call by id speaks of.
+/// The activity of a call by id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ActivityById<'a> {
     pub(crate) namespace_id: NamespaceId,
@@ -89,14 +89,14 @@ pub(crate) struct ActivityById<'a> {
     pub(crate) identity: &'a str,
 }
 
-/// The token of a call by id: it names the activity and leaves open which attempt at it runs.
+/// The token of a call by id: it names the activity, but no attempt.
 pub(crate) fn by_id(call: ActivityById<'_>) -> Result<Bytes, ServiceError> {
     if call.activity_id.is_empty() {
         return Err(invalid("ActivityId is not set on request."));
     }
     identity(call.identity)?;
     if call.workflow_id.is_empty() {
-        // An activity without a workflow is meant, and there are none.
+        // A standalone activity: none exists.
         return Err(ServiceError::NotFound(format!("activity not found for ID: {}", call.activity_id)));
     }
     proper_run_id(call.run_id)?;

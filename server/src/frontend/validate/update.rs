@@ -59,7 +59,7 @@ pub(crate) fn poll(
     Ok(request)
 }
 
-/// A start and an update, each as if it came alone, for one workflow. What is wrong with either is told of both.
+/// Checks a start and an update of one workflow, each as if it came alone. An error of either is reported for both.
 pub(crate) fn with_start(
     mut request: public::ExecuteMultiOperationRequest,
     defined: Defined<'_>,
@@ -83,7 +83,7 @@ pub(crate) fn with_start(
     }
 }
 
-/// The workflow id, if all is well.
+/// Checks the start; returns its workflow id.
 fn start_of(
     defined: Defined<'_>,
     request: &mut public::StartWorkflowExecutionRequest,
@@ -120,7 +120,7 @@ fn update_of(
     Ok(execution.workflow_id)
 }
 
-/// An operation may leave it to the whole to name the namespace.
+/// Checks an operation's namespace; empty means the whole request's.
 fn is_same_namespace(whole: &str, one: &mut String) -> Result<(), ServiceError> {
     if one.is_empty() {
         whole.clone_into(one);

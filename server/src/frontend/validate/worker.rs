@@ -1,4 +1,4 @@
-//! What workers send: polls and answers.
+//! Checks of workers' polls and responses.
 
 #![expect(deprecated, reason = "older clients still send these fields")]
 
@@ -16,7 +16,7 @@ use crate::frontend::unbuilt_polls::Unbuilt;
 
 const BUILD_ID_BYTES_MAX: usize = 255;
 
-/// Causes of causes that are looked into; deeper ones are taken as they are.
+/// Nested causes that are checked; deeper ones are accepted unchecked.
 const FAILURE_DEPTH_MAX: usize = 100;
 
 pub(crate) fn poll_workflow_task_queue(
@@ -70,12 +70,12 @@ pub(crate) fn workflow_task_completed(
     Ok(request)
 }
 
-/// Any answer to a task that says who answers.
+/// Checks the identity of a task response.
 pub(crate) fn answered_by(name: &str) -> Result<(), ServiceError> {
     identity(name)
 }
 
-/// A failure as an activity reports it.
+/// Checks a failure that an activity reports.
 pub(crate) fn activity_failure(failure: Option<&Failure>) -> Result<(), ServiceError> {
     let Some(failure) = failure else { return Ok(()) };
     if !matches!(failure.failure_info, Some(FailureInfo::ApplicationFailureInfo(_))) {
@@ -96,14 +96,14 @@ pub(crate) fn activity_failure(failure: Option<&Failure>) -> Result<(), ServiceE
     Ok(())
 }
 
-/// What protobuf allows in a duration: ten thousand years, and signs that agree.
+/// Valid protobuf duration: up to ten thousand years, with matching signs.
 fn is_proper(span: &prost_types::Duration) -> bool {
     const SECONDS_MAX: u64 = 315_576_000_000;
     let same_sign = (span.seconds >= 0 || span.nanos <= 0) && (span.seconds <= 0 || span.nanos >= 0);
     same_sign && span.seconds.unsigned_abs() <= SECONDS_MAX && span.nanos.unsigned_abs() < 1_000_000_000
 }
 
-/// What a worker says of its own version, and the queue that it is about.
+/// A worker's version, and its queue.
 struct Versioning<'a> {
     build_id: &'a str,
     use_versioning: bool,
@@ -133,7 +133,7 @@ impl Versioning<'_> {
     }
 }
 
-/// Whether a worker of a deployment that is in order wants to be versioned by it.
+/// Whether complete deployment options ask for versioning.
 pub(crate) fn is_versioned(options: &WorkerDeploymentOptions) -> bool {
     let is_in_order = !options.deployment_name.is_empty() && !options.build_id.is_empty();
     options.worker_versioning_mode() == WorkerVersioningMode::Versioned && is_in_order

@@ -1,4 +1,4 @@
-//! The cache is told of a slot when it must be, and not more often.
+//! A slot is inserted into the cache when it must be, and not more often.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ fn key(n: u128) -> (u64, ExecutionKey) {
     (0, key)
 }
 
-/// Uses a slot of that weight; whether the cache was told.
+/// Uses a slot of that weight; returns whether it was inserted.
 fn is_told(hot: &HotExecutions, n: u128, slot: &Arc<Slot>, weight: u32) -> bool {
     slot.weight.store(weight, Ordering::Relaxed);
     let before = hot.taken_in.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Who is woken by what.
+//! Which waiters are woken.
 
 use std::pin::pin;
 use std::time::Duration;

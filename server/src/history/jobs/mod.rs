@@ -1,7 +1,7 @@
-//! Jobs: what a shard does in the background because somebody asked for it: batch operations, and the removal of a
-//! namespace. What was asked for, and how far it is, are rows of the shard, so the next owner goes on where the last one was.
+//! Jobs: background work of a shard on a client's request: batch operations and namespace removal. The request and its
+//! progress are rows of the shard, so the next owner resumes where the last one stopped.
 //!
-//! All jobs of a namespace are in one shard, which therefore knows how many run. See docs/decisions/0012-batches.md.
+//! All jobs of a namespace are in one shard, which can thus limit how many run. See docs/decisions/0012-batches.md.
 
 mod runner;
 mod batch;
@@ -28,12 +28,12 @@ use super::transact::TransactError;
 
 pub(crate) use self::runner::run_jobs;
 
-/// The shard's jobs, also those that ended and are not forgotten yet.
+/// The shard's jobs, including ended ones until they are deleted.
 pub(crate) struct Jobs {
     progress: Mutex<BTreeMap<JobKey, record::JobProgress>>,
-    /// Operations of the page that a batch is at, which its row does not count yet. Locked after `progress`.
+    /// Results of a batch's current page, which its row does not count yet. Locked after `progress`.
     uncounted: Mutex<BTreeMap<JobKey, Counts>>,
-    /// The last change that was submitted; set under the lock.
+    /// The last submitted change; set under the lock of `progress`.
     submitted: AtomicU64,
     wake: Notify,
 }
@@ -52,7 +52,7 @@ impl Counts {
     }
 }
 
-/// A change of a job that was decided upon.
+/// The decided change of a job.
 pub(super) enum Decided {
     /// The job is new.
     Start(Arc<record::Job>, record::JobProgress),
@@ -71,7 +71,7 @@ impl Jobs {
         self.lock().get(key).cloned()
     }
 
-    /// As `find`, with every operation that is done by now.
+    /// As `find`, including operations that the row does not count yet.
     pub(super) fn find_counted(&self, key: &JobKey) -> Option<record::JobProgress> {
         let jobs = self.lock();
         let mut progress = jobs.get(key).cloned()?;
@@ -79,7 +79,7 @@ impl Jobs {
         Some(progress)
     }
 
-    /// An operation of a batch is done.
+    /// Counts a finished operation of a batch.
     pub(super) fn count(&self, key: &JobKey, succeeded: bool) {
         let mut uncounted = self.uncounted();
         let counts = uncounted.entry(key.clone()).or_default();
@@ -90,7 +90,7 @@ impl Jobs {
         }
     }
 
-    /// What is done and not counted in the job's row. Whoever takes it writes it.
+    /// Takes the counts that the job's row lacks. The caller writes or discards them.
     pub(super) fn take_uncounted(&self, key: &JobKey) -> Counts {
         self.uncounted().remove(key).unwrap_or_default()
     }
@@ -99,7 +99,7 @@ impl Jobs {
         self.uncounted.lock().expect("nobody panics while holding it")
     }
 
-    /// Those for which this holds.
+    /// The jobs for which `wanted` holds.
     pub(super) fn select(
         &self,
         mut wanted: impl FnMut(&JobKey, &record::JobProgress) -> bool,
@@ -115,7 +115,7 @@ impl Jobs {
 }
 
 impl Shard {
-    /// Changes a job as `decide` says, which sees all jobs of the shard as they are, and returns once it is durable.
+    /// Applies the change that `decide` chooses in view of all jobs of the shard, and returns once it is durable.
     pub(super) async fn change_job(
         &self,
         key: &JobKey,
@@ -138,7 +138,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Under the lock of all jobs, so that the rows change in the order in which memory does.
+    /// Called under the lock of all jobs, so that rows change in the same order as memory.
     fn submit_job(
         &self,
         permit: Permit<'_>,
@@ -162,14 +162,14 @@ impl Shard {
         Some(submitted)
     }
 
-    /// Returns once what memory says of jobs is durable, and the shard is still ours: then it may be told.
+    /// Returns once the job state in memory is durable and the lease is confirmed: only then may a reply show it.
     pub(super) async fn confirm_jobs(&self) -> Result<(), ServiceError> {
         let submitted = self.jobs.submitted.load(Ordering::Acquire);
         self.committer.confirmed_lately(submitted).await.map_err(TransactError::from)?;
         Ok(())
     }
 
-    /// Notes how far a job is, unless it was ended meanwhile. False: it was.
+    /// Updates a job's progress. False: the job is no longer open.
     pub(super) async fn advance_job(
         &self,
         key: &JobKey,
@@ -189,7 +189,7 @@ impl Shard {
         Ok(is_open_still)
     }
 
-    /// When a job that ends now is forgotten: as a run would be.
+    /// Deletion time of a job that ends now: after the retention, like a run.
     pub(super) async fn forget_job_at(&self, key: &JobKey) -> Result<Timestamp, ServiceError> {
         Ok(self.env.now() + self.namespaces.retention(key.namespace_id).await?)
     }
@@ -199,7 +199,7 @@ pub(super) fn is_open(progress: &record::JobProgress) -> bool {
     progress.state() == BatchOperationState::Running
 }
 
-/// The job is over.
+/// Closes the job.
 pub(super) fn close(progress: &mut record::JobProgress, state: BatchOperationState, at: (Timestamp, Timestamp)) {
     let (now, forget_at) = at;
     progress.set_state(state);

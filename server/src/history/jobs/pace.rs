@@ -1,22 +1,22 @@
-//! How fast a batch goes.
+//! Rate limit of a batch.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Gives out moments, so many a second; what was not used in the last second may be used at once.
+/// Spaces operations by a fixed step; up to one second of unused turns may be used at once.
 pub(super) struct Pace {
     step: Duration,
     next_at: Mutex<Instant>,
 }
 
-/// Slower than one in an hour is as good as never.
+/// A rate below one operation an hour is as good as never.
 const STEP_MAX: Duration = Duration::from_secs(60 * 60);
 const BURST: Duration = Duration::from_secs(1);
 
 impl Pace {
-    /// The client may ask for less than the node allows, not for more.
+    /// The client may lower the node's rate, not raise it.
     pub(super) fn new(asked_per_second: f32, allowed_per_second: f32) -> Self {
         let is_asked = asked_per_second > 0.0 && asked_per_second < allowed_per_second;
         let per_second = if is_asked { asked_per_second } else { allowed_per_second };

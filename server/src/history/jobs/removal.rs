@@ -1,5 +1,5 @@
-//! The removal of a namespace with everything in it. Each step finds what is left to do, so that a removal that broke off
-//! simply begins again.
+//! The removal of a namespace with everything in it. Each step finds what is left to do, so an interrupted removal
+//! simply restarts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::history::shard::Shard;
 use crate::history::transact::TransactError;
 use crate::peers::Peers;
 
-/// Runs that are being deleted at once.
+/// Concurrent run deletions.
 const AT_ONCE: usize = 32;
-/// Rows of timers looked at, and deleted, at once.
+/// Timer rows per read and per delete.
 const TIMER_PAGE: usize = 256;
-/// A run is looked at again after this, should nobody have told that it is gone.
+/// A run is read again after this long, in case the notification of its deletion was missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The job of a namespace's removal has no id of its own: there is one for each namespace, and no client can name it.
+/// The removal job has an empty id: there is one per namespace, and no client can name it.
 pub(super) const JOB_ID: &str = "";
 
 pub(super) async fn run(
@@ -37,11 +37,11 @@ pub(super) async fn run(
     let namespace_id = key.namespace_id;
     match shard.namespaces.retire(namespace_id).await {
         Ok(_) => empty(shard, peers, key, wanted).await?,
-        // The last step was done, and not noted.
+        // Removed by an earlier attempt that did not delete the job.
         Err(ServiceError::NamespaceNotFound { .. }) => {}
         Err(error) => return Err(error),
     }
-    info!(namespace = %namespace_id, "the namespace is gone");
+    info!(namespace = %namespace_id, "namespace removed; deleting its removal job");
     shard.change_job(key, |_| Ok(Decided::Forget)).await
 }
 
@@ -56,7 +56,7 @@ async fn empty(
     for (other, _) in shard.jobs.select(|other, _| is_other(other)) {
         shard.change_job(&other, |_| Ok(Decided::Forget)).await?;
     }
-    // Before the runs, so that they start nothing any more.
+    // Before the runs, so that schedules start no new ones.
     peers.history()?.delete_schedules(namespace_id).await?;
     peers.history()?.empty_namespace(namespace_id).await?;
     peers.matching()?.remove_namespace(namespace_id).await?;
@@ -70,7 +70,7 @@ async fn empty(
 }
 
 impl Shard {
-    /// Deletes all that the shard has of a namespace in which nothing begins any more.
+    /// Deletes everything that the shard stores of a namespace in which nothing starts any more.
     pub(crate) async fn empty_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
         self.delete_runs(namespace_id).await?;
         self.delete_timers(namespace_id).await
@@ -82,7 +82,7 @@ impl Shard {
         loop {
             let runs = self.stores.executions.runs(self.id, namespace_id, after.as_ref()).await?;
             if runs.is_empty() {
-                // What began meanwhile may stand before the place that was reached.
+                // Runs started meanwhile may sort before the cursor: scans again.
                 if !found_any {
                     return Ok(());
                 }
@@ -100,7 +100,7 @@ impl Shard {
         }
     }
 
-    /// As a client would: the run's parent and children hear of its end. Returns when no row of it is left.
+    /// Deletes as a client would, so the run's parent and children are notified. Returns once the run is not found.
     async fn delete_and_wait(&self, key: &ExecutionKey) -> Result<(), ServiceError> {
         match self.transact(key, Input::Delete).await {
             Ok(_) => {}
@@ -121,7 +121,7 @@ impl Shard {
         }
     }
 
-    /// Timers outlive their runs, some by years; and with the namespace goes the tally of its runs.
+    /// Timer rows may remain for years after their runs. Deletes the tally of runs with them.
     async fn delete_timers(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
         let mut after = TimerKey { fires_at: Timestamp(i64::MIN), task_id: i64::MIN };
         loop {

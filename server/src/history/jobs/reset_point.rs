@@ -1,4 +1,4 @@
-//! Where a batch resets a run to: an event of its history, or of that of a run before it.
+//! The reset point of a batch: an event in the history of the run, or of an earlier run.
 
 use bytes::Bytes;
 use cluster::errors::ServiceError;
@@ -14,7 +14,7 @@ use workflow::Timestamp;
 
 use crate::peers::HistoryService;
 
-/// Events read at once.
+/// Events per read.
 const PAGE: i32 = 256;
 
 pub(super) struct Asked<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Asked<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Some events, and the token of those behind them.
+/// Events and the page token of the next ones.
 type Page = (Vec<HistoryEvent>, Bytes);
 
 impl Asked<'_> {
@@ -51,7 +51,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The completion of the first workflow task; if there is none, what comes after its scheduling.
+    /// The completion of the first workflow task; without one, the event after its scheduling.
     async fn first(&self, execution: &WorkflowExecution) -> Result<i64, ServiceError> {
         let mut scheduled = None;
         let mut token = Bytes::new();
@@ -72,7 +72,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The same of the last workflow task.
+    /// The last workflow task's completion; without one, the event after the first scheduling.
     async fn last(&self, execution: &WorkflowExecution) -> Result<i64, ServiceError> {
         let mut scheduled = None;
         let mut token = Bytes::new();
@@ -93,7 +93,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The first workflow task that a build completed, be it in a run before this one.
+    /// The first workflow task that a build completed, possibly in an earlier run.
     async fn of_build(
         &self,
         execution: WorkflowExecution,

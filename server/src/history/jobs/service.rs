@@ -1,4 +1,4 @@
-//! Jobs as peers ask for them.
+//! The history service's calls for jobs.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::removal::JOB_ID;
 use super::{Decided, close, is_open};
 use crate::history::service::{Service, namespace_id};
 
-/// Batches of a namespace that may run at once.
+/// Concurrent batches per namespace.
 const BATCHES_MAX: usize = 1;
 const PAGE_MAX: usize = 1000;
 
@@ -95,7 +95,7 @@ impl Service {
         Ok(described(&progress, batch))
     }
 
-    /// Those that run first, then those that ended last.
+    /// Running batches first, then the most recently closed.
     pub async fn list_batch_operations(
         &self,
         request: request::ListBatchOperationsRequest,
@@ -125,7 +125,7 @@ impl Service {
         Ok(public::ListBatchOperationsResponse { operation_info: operation_info.collect(), next_page_token })
     }
 
-    /// Lets a namespace be removed with all that is in it. Asked for again, only the delay is another one.
+    /// Starts the removal of a namespace with everything in it. A repeated call restarts it with the new delay.
     pub async fn remove_namespace(
         &self,
         request: request::RemoveNamespaceRequest,
@@ -143,7 +143,7 @@ impl Service {
         Ok(request::RemoveNamespaceResponse {})
     }
 
-    /// Deletes all that the shards have of a namespace.
+    /// Deletes all that this node's shards have of a namespace.
     pub async fn empty_namespace(&self, namespace_id: NamespaceId) -> Result<(), ServiceError> {
         for shard in self.ownership.all().await? {
             shard.empty_namespace(namespace_id).await?;
@@ -152,7 +152,7 @@ impl Service {
     }
 }
 
-/// Where a batch stands in lists.
+/// Sort key and page token of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     closed_at: Reverse<i64>,

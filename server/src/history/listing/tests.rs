@@ -1,4 +1,4 @@
-//! What lists forget of a run.
+//! Index terms removed with a run.
 
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
 use uuid::Uuid;

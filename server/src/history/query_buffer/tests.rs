@@ -1,4 +1,4 @@
-//! Which task carries a query, and who hears what.
+//! Which task carries a query, and which queries get an answer.
 
 use std::sync::Arc;
 

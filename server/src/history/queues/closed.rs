@@ -1,4 +1,4 @@
-//! A run is over: its parent and its schedule hear how, and its children are dealt with as their policies say.
+//! Close task of a run: reports the result to its parent and its schedule, and applies its children's policies.
 
 use cluster::errors::ServiceError;
 use futures_util::future::join_all;
@@ -12,13 +12,13 @@ use workflow::{Child, Parent};
 
 use super::transfer::Origin;
 
-/// Children that are dealt with at once: many enough that a thousand take no time to speak of, few enough to leave the
-/// other shards' committers room for others.
+/// Children handled concurrently: enough that a thousand take little time, few enough to leave capacity in the
+/// committers of other shards.
 const CHILDREN_AT_ONCE: usize = 16;
 
-/// Names the server itself in what it does to children.
+/// The server's identity in requests to children.
 const SERVER_IDENTITY: &str = "history-service";
-/// Names in a terminated run that a reset ended it: neither its parent nor its children take notice of that.
+/// Identity in the termination event of a reset: the run's parent and children are not notified.
 const RESETTER_IDENTITY: &str = "history-resetter";
 const POLICY_REASON: &str = "by parent close policy";
 
@@ -42,7 +42,7 @@ pub(super) async fn execute(run: &Origin<'_>) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// The run was closed by a reset, if perhaps only since it was read.
+/// Whether a reset closed the run, possibly since it was read.
 pub(super) async fn was_reset(run: &Origin<'_>) -> Result<bool, ServiceError> {
     let state = run.shard.read(&run.state.key).await?;
     let Some(closed) = &state.closed else { return Ok(false) };
@@ -56,7 +56,7 @@ fn is_reset(end: &HistoryEvent) -> bool {
     )
 }
 
-/// Who is gone needs to hear nothing.
+/// Ignores a recipient that no longer exists.
 fn unless_gone(outcome: Result<(), ServiceError>) -> Result<(), ServiceError> {
     match outcome {
         Err(ServiceError::NotFound(_) | ServiceError::NamespaceNotFound { .. }) => Ok(()),
@@ -88,7 +88,7 @@ async fn report_to_schedule(run: &Origin<'_>, schedule_id: &str, end: HistoryEve
     run.peers.history()?.record_scheduled_run_closed(ask).await.map(|_| ())
 }
 
-/// Does to a child what its policy says, whichever of its runs is the newest.
+/// Applies a child's parent close policy to its newest run.
 pub(super) async fn apply_policy(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
     let (namespace_id, external_execution) = (child.namespace_id.to_string(), Some(parent.execution()));
     let first_execution_run_id = child.started.as_ref().map(|started| started.run_id.to_string()).unwrap_or_default();

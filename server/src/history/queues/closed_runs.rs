@@ -1,11 +1,11 @@
-//! The runs that closed last: their timers need not be looked into any more. A shard that is released hands them to its next
-//! owner, which would have to read each of them otherwise. Pure.
+//! Recently closed runs, whose timers are obsolete. A released shard passes them to its next owner, which would
+//! otherwise read each run. Pure.
 
 use std::collections::{HashSet, VecDeque};
 
 use workflow::{RunId, TimerTask};
 
-/// Some minutes of a busy shard, in about a megabyte. Of a run that is forgotten, the state says that it is closed.
+/// Some minutes of a busy shard, in about 1 MB. For an evicted run, its state shows that it is closed.
 const REMEMBERED_MAX: usize = 16_384;
 
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct ClosedRuns {
 }
 
 impl ClosedRuns {
-    /// As a former owner left them.
+    /// As the previous owner stored them.
     pub(super) fn of(run_ids: Vec<RunId>) -> Self {
         let mut closed = Self::default();
         run_ids.into_iter().for_each(|run_id| closed.add(run_id));
@@ -39,10 +39,10 @@ impl ClosedRuns {
         }
     }
 
-    /// Whether there is nothing to do for the timer: its run closed meanwhile.
+    /// Whether the timer is obsolete: its run has closed.
     pub(super) fn outlived(&self, run_id: RunId, task: &TimerTask) -> bool {
         match task {
-            // For a run that is over, or for what is no run.
+            // Retention concerns closed runs; a schedule is not a run.
             TimerTask::Retention { .. } | TimerTask::Schedule => false,
             TimerTask::UserTimer { .. }
             | TimerTask::ActivityTimeout { .. }
@@ -58,7 +58,7 @@ impl ClosedRuns {
 
 #[cfg(test)]
 mod tests {
-    //! What is remembered, and of which timers.
+    //! Eviction, and which timers are obsolete.
 
     use uuid::Uuid;
 

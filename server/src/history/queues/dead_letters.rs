@@ -1,5 +1,5 @@
-//! The dead-letter queue of a shard: queue tasks that cannot be done, and rows of its queues that do not decode. All queues
-//! read through `read_page`.
+//! The dead-letter queue of a shard: queue tasks that cannot be done, and rows of its queues that do not decode. All
+//! queues read through `read_page`.
 
 use std::future::Future;
 
@@ -13,8 +13,8 @@ use crate::history::committer::Submission;
 use crate::history::shard::Shard;
 use crate::history::transact::TransactError;
 
-/// Reads a page of a queue. Rows that do not decode are moved to the dead-letter queue first and the page is read again, so
-/// that it has the tasks of all other rows.
+/// Reads a page of a queue. Rows that do not decode are moved to the dead-letter queue first and the page is read
+/// again, so that it has the tasks of all other rows.
 pub(super) async fn read_page<T, F>(shard: &Shard, read: impl Fn() -> F) -> Result<QueuePage<T>, ServiceError>
 where
     F: Future<Output = Result<QueuePage<T>, StoreError>>,
@@ -52,7 +52,7 @@ async fn quarantine(shard: &Shard, damaged: Vec<DamagedQueueRow>) -> Result<(), 
     Ok(shard.committer.durable(submitted).await.map_err(TransactError::from)?)
 }
 
-/// Keeps a task where an operator finds it, so that it does not hold up those behind it.
+/// Moves a task to the dead-letter queue for an operator, so that it does not block later tasks.
 pub(super) async fn put_aside(shard: &Shard, letter: &DeadLetter) -> Result<(), ServiceError> {
     enqueue(shard, letter).await?;
     error!(shard = shard.id.0, ?letter, "queue task cannot be done; moved to the shard's dead-letter queue");

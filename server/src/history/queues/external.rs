@@ -1,4 +1,4 @@
-//! Signals and cancel requests that a run sends to other workflows: delivered, and the run hears what came of them.
+//! Signals and cancel requests from a run to other workflows: delivers them and records the results in the run.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;
@@ -17,7 +17,7 @@ use workflow::{EventId, ExternalAnswer, ExternalRequest, Input, NamespaceId};
 
 use super::transfer::Origin;
 
-/// Names the server itself in what it brings to other workflows.
+/// The server's identity in requests to other workflows.
 const SERVER_IDENTITY: &str = "history-service";
 
 pub(super) async fn signal(sender: &Origin<'_>, initiated_event_id: EventId) -> Result<(), ServiceError> {
@@ -41,7 +41,7 @@ pub(super) async fn signal(sender: &Origin<'_>, initiated_event_id: EventId) -> 
                 Ok(()) => Ok(()),
                 Err(ServiceError::NotFound(_)) => Err(SignalFailedCause::ExternalWorkflowExecutionNotFound),
                 Err(ServiceError::NamespaceNotFound { .. }) => Err(SignalFailedCause::NamespaceNotFound),
-                // The only thing that can be wrong with a signal that was checked is that it is one too many.
+                // The signal was validated before: only the signal count limit can reject it.
                 Err(ServiceError::InvalidArgument(_)) => Err(SignalFailedCause::SignalCountLimitExceeded),
                 Err(error) => return Err(error),
             };
@@ -95,7 +95,7 @@ fn misplaced(sender: &Origin<'_>, event: &HistoryEvent) -> ServiceError {
     ServiceError::DataLoss(format!("event {} of {} asks nothing of another workflow", event.event_id, sender.state.key))
 }
 
-/// A namespace that is there, or was: its name.
+/// The target namespace's name, and whether it exists.
 enum Found {
     Named(String),
     Gone(String),
@@ -113,7 +113,7 @@ async fn find_namespace(
     }
 }
 
-/// A workflow does not find itself among the others, whichever of its runs it means.
+/// A workflow cannot target itself, whichever of its runs it names.
 fn is_self(sender: &Origin<'_>, namespace_id: NamespaceId, target: &WorkflowExecution) -> bool {
     let key = &sender.state.key;
     key.namespace_id == namespace_id && *key.workflow_id == *target.workflow_id

@@ -1,5 +1,5 @@
 //! A shard's queues after the commit: tasks go to their executors from memory; the store is read only when the shard
-//! was just taken over or memory overflowed. Ack levels ride along with later commits.
+//! was just taken over or memory overflowed. Ack levels are written with later commits.
 
 mod cursor;
 mod timers;
@@ -34,20 +34,20 @@ pub(crate) use self::visibility::{Removal, run_visibility};
 
 /// A checkpoint is added to a commit once this many tasks were done since the last one.
 const CHECKPOINT_TASKS: u64 = 256;
-/// A commit writes the shard's time if what is stored is this old. The next owner continues from there, so after a crash, with
-/// the wall clock set back too, timers may be late by this.
+/// A commit writes the shard's time if the stored one is this old. The next owner continues from there, so after a
+/// crash, with the wall clock set back too, timers may be late by this.
 const STORED_TIME_AGE_MAX: Duration = Duration::from_secs(10);
 /// With nothing else to commit, the last checkpoint is written this long after the last task, and then no more.
 const CHECKPOINT_IDLE: Duration = Duration::from_secs(5);
 
-/// What a checkpoint is written with.
+/// The commit that carries a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occasion {
-    /// Other changes.
+    /// One with other changes.
     Busy,
-    /// Nothing else: there was nothing to commit for a while.
+    /// One of its own, after an idle period.
     Idle,
-    /// The last commit: the lease is given up with it.
+    /// The last one, which releases the lease.
     Release,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Queues {
     in_memory_max: usize,
     transfer: Mutex<ImmediateQueue<TransferTask>>,
     visibility: Mutex<ImmediateQueue<VisibilityTask>>,
-    /// Runs that lists are to forget.
+    /// Visibility records to delete.
     removals: Mutex<Vec<Removal>>,
     timers: Mutex<Timers<Timer>>,
     closed_runs: Mutex<ClosedRuns>,
@@ -70,7 +70,7 @@ pub(crate) struct Queues {
     idle_wake: Notify,
 }
 
-/// A queue whose tasks are to be done at once.
+/// A queue whose tasks are due at once.
 struct ImmediateQueue<T> {
     cursor: Cursor,
     ready: VecDeque<QueuedTask<T>>,
@@ -92,11 +92,11 @@ impl<T> ImmediateQueue<T> {
     }
 }
 
-/// What was written of the ack levels, and how much was done since.
+/// The ack levels last written, and the tasks done since.
 struct Checkpoints {
     written: ShardRecord,
     n_done: u64,
-    /// The commit in flight carries one.
+    /// The checkpoint of the commit in flight.
     in_flight: Option<ShardRecord>,
 }
 
@@ -145,17 +145,17 @@ impl Queues {
         }
     }
 
-    /// No new timer may be put below it.
+    /// No new timer may fire before this.
     pub(crate) fn timer_floor(&self) -> Timestamp {
         lock(&self.timers).acked().fires_at
     }
 
-    /// Visibility tasks may be only in the store.
+    /// Whether visibility tasks may be only in the store.
     pub(crate) fn is_listing_behind(&self) -> bool {
         lock(&self.visibility).cursor.is_behind()
     }
 
-    /// Adds the ack levels and the deletion of what is done, if enough was done to be worth it, or the shard is idle.
+    /// Adds the ack levels and the deletion of done tasks, if enough are done, or the shard is idle or released.
     pub(crate) fn add_checkpoint(&self, commit: &mut ShardCommit, now: Timestamp, occasion: Occasion) {
         let mut checkpoints = lock(&self.checkpoints);
         let n_done_min = match occasion {
@@ -190,7 +190,7 @@ impl Queues {
         checkpoints.n_done = 0;
     }
 
-    /// Returns once a checkpoint is worth a commit of its own: tasks were done, and then nothing came for a while.
+    /// Returns once a checkpoint is worth its own commit: tasks were done, then nothing was committed for a while.
     pub(crate) async fn checkpoint_wanted(&self) {
         loop {
             while lock(&self.checkpoints).n_done == 0 {
@@ -214,7 +214,7 @@ impl Queues {
         self.one_done();
     }
 
-    /// Takes out the timers that are due, except those that have nothing to do any more.
+    /// Takes out the due timers and completes the obsolete ones.
     fn due_timers(&self, now: Timestamp) -> Vec<(TimerKey, Timer)> {
         let due = lock(&self.timers).due(now);
         let closed_runs = lock(&self.closed_runs);
@@ -236,7 +236,7 @@ impl Queues {
     }
 }
 
-/// How long to wait before a task is tried for the n-th time again.
+/// Exponential backoff before the n-th retry.
 pub(crate) fn backoff(tries: u32) -> Duration {
     const FIRST: Duration = Duration::from_millis(50);
     const MAX: Duration = Duration::from_secs(30);

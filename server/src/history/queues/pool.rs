@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Places are given in the order of asking, and each shard asks for one at a time: a busy shard cannot starve another.
+/// Permits are granted in FIFO order, and each queue's loop requests one at a time: a busy shard cannot starve another.
 #[derive(Clone)]
 pub(crate) struct Pool {
     places: Arc<Semaphore>,
@@ -15,7 +15,7 @@ impl Pool {
         Self { places: Arc::new(Semaphore::new(size)) }
     }
 
-    /// A place to work; given back when dropped. A task that waits for its next try holds none.
+    /// A permit to run a task; released on drop. A task in backoff holds none.
     pub(crate) async fn place(&self) -> OwnedSemaphorePermit {
         Arc::clone(&self.places).acquire_owned().await.expect("the pool is never closed")
     }

@@ -1,4 +1,4 @@
-//! The loops that feed a shard's queue tasks to the pool, and try again what could not be done yet.
+//! The loops that feed a shard's queue tasks to the pool, and retry failed ones.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::peers::Peers;
 
 /// Rows read at once. A row of the transfer queue holds the tasks of a whole commit.
 pub(super) const PAGE_ROWS: usize = 256;
-/// Rows of timers read at once. A row has one timer, or up to 256, so a read may bring half as many again as are kept in memory.
+/// Timer rows per read. A row holds 1 to 256 timers, so a read may return 1.6 times the default in-memory limit.
 const TIMER_ROWS: usize = 128;
-/// Tries without success after which a task is worth a warning, and then at each doubling.
+/// Failed tries before the first warning, which is repeated at each doubling.
 const TRIES_WARN: u32 = 8;
 
-/// Failures that no waiting mends, after which a task is put aside.
+/// Non-transient failures after which a task becomes a dead letter.
 const HOPELESS_MAX: u32 = 10;
 
 /// Runs the shard's transfer tasks until the shard is closed.
@@ -41,7 +41,7 @@ pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
                 let letter = || DeadLetter::Transfer(task.clone());
                 if until_settled(&shard, &pool, place, execute, letter).await {
                     shard.queues.transfer_done(task.task_id);
-                    // Room in memory may let the next page in.
+                    // Freed memory may admit the next page.
                     shard.queues.transfer_wake.notify_one();
                 }
             });
@@ -57,7 +57,7 @@ pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
     running.shutdown().await;
 }
 
-/// Reads what is only in the store. False: nothing to read now.
+/// Reads tasks that are only in the store. False: none to read now.
 async fn read_transfer_page(shard: &Shard) -> bool {
     if !lock(&shard.queues.transfer).ready.is_empty() {
         return true;
@@ -121,7 +121,7 @@ async fn read_timers(shard: &Shard, wanted: Wanted) {
     }
 }
 
-/// Timers of the wanted stretch, up to where they end at a clean moment, and the first moment behind that.
+/// Timers of the wanted range up to a bound that splits no fire time, that bound, and the next fire time.
 async fn near_timers(
     shard: &Shard,
     wanted: Wanted,
@@ -135,7 +135,7 @@ async fn near_timers(
         let (Some(first), Some(last), true) = (timers.first(), timers.last(), page.has_more) else { break };
         let (first, last) = (first.fires_at, last.timer_key());
         if last.fires_at > first {
-            // The last moment may be cut in two: it is left for the next read.
+            // The page may split the last fire time: it is left to the next read.
             timers.retain(|timer| timer.fires_at < last.fires_at);
             return Ok((keyed(timers), last.fires_at, Some(last.fires_at)));
         }
@@ -151,7 +151,7 @@ fn keyed(timers: Vec<QueuedTimer>) -> Vec<(TimerKey, Timer)> {
 }
 
 async fn pause_after(shard: &Shard, error: &ServiceError) {
-    warn!(shard = shard.id.0, %error, "cannot read a queue; trying again");
+    warn!(shard = shard.id.0, %error, "queue read failed; retrying");
     tokio::time::sleep(shard.env.jittered(Duration::from_secs(1))).await;
 }
 
@@ -166,8 +166,8 @@ async fn fire(shard: &Shard, peers: &Peers, timer: &Timer) -> Result<(), Service
     Ok(())
 }
 
-/// Tries until it works, or there is nothing left to do, or it is put aside for an operator. False: the shard was closed
-/// first, and the task is its next owner's.
+/// Retries until the task succeeds, is obsolete, or becomes a dead letter. False: the shard was closed first, and the
+/// task is left to its next owner.
 async fn until_settled<F: Future<Output = Result<(), ServiceError>>>(
     shard: &Shard,
     pool: &Pool,
@@ -182,14 +182,14 @@ async fn until_settled<F: Future<Output = Result<(), ServiceError>>>(
         let attempted = if n_hopeless < HOPELESS_MAX { execute().await } else { put_aside(shard, &letter()).await };
         match attempted {
             Ok(()) => return true,
-            // The run, or what the task was made for, is gone.
+            // The run, or the target of the task, no longer exists.
             Err(ServiceError::NotFound(_)) => return true,
             Err(_) if !shard.committer.is_open() => return false,
             Err(error) => {
                 tries += 1;
                 n_hopeless += u32::from(!error.is_transient());
                 if tries >= TRIES_WARN && tries.is_power_of_two() {
-                    warn!(shard = shard.id.0, tries, %error, "a queue task still fails");
+                    warn!(shard = shard.id.0, tries, %error, "queue task keeps failing; retrying");
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! A schedule's timer has fired: it decides what to do, that is done, and it hears what came of it. Each step may be done
-//! again: a start that is repeated finds its own run.
+//! A schedule's timer has fired: the schedule decides on actions, they are performed, and it records their outcomes.
+//! Each step is repeatable: a repeated start finds its own run.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use workflow::ExecutionKey;
 use crate::history::shard::Shard;
 use crate::peers::Peers;
 
-/// Actions of a schedule that are done at once: many enough to share commits, few enough to leave others room.
+/// Concurrent actions of a schedule: enough to share commits, few enough to leave capacity to others.
 const ACTIONS_AT_ONCE: usize = 16;
 
-/// Does all that the schedule has to do now.
+/// Performs all due actions of the schedule.
 pub(in crate::history) async fn look_after(
     shard: &Shard,
     peers: &Peers,
@@ -32,7 +32,7 @@ pub(in crate::history) async fn look_after(
     let (found, _) = shard.load_schedule(&slot, namespace_id, schedule_id).await?;
     let Some(mut schedule) = found.filter(|schedule| schedule.key.run_id == key.run_id) else { return Ok(()) };
     if schedule.moments.wakes_at.is_none_or(|wakes_at| wakes_at > shard.env.now()) {
-        // It was done by another timer, or is not wanted any more.
+        // Another timer did it, or it is no longer needed.
         return Ok(());
     }
     if !schedule.is_over {
@@ -40,7 +40,7 @@ pub(in crate::history) async fn look_after(
     }
     let namespace = match shard.namespaces.by_id(namespace_id).await {
         Ok(namespace) => namespace,
-        // Who deletes a namespace deletes its schedules.
+        // Namespace removal deletes the schedules.
         Err(ServiceError::NamespaceNotFound { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -60,7 +60,7 @@ struct Actor<'a> {
 }
 
 impl Actor<'_> {
-    /// Does some of what was decided. What it met that another try may mend is told beside what came of the rest.
+    /// Performs some of the decided actions. Returns their outcomes, and an error if one of them needs a retry.
     async fn act(&self, schedule: &Arc<Schedule>) -> (Vec<Outcome>, Option<ServiceError>) {
         let starts = schedule.work.starting.iter().take(ACTIONS_AT_ONCE).map(|start| self.start(schedule, start));
         let started = join_all(starts).await;
@@ -94,12 +94,12 @@ impl Actor<'_> {
             }
             Err(error) => error,
         };
-        // A run of the same id that is being deleted is soon out of the way.
+        // A run of the same id that is being deleted is soon gone.
         let may_mend = error.is_transient() || matches!(error, ServiceError::NotFound(_));
         if may_mend && self.shard.env.now() < start.gives_up_at {
             return Err(ServiceError::Unavailable(error.to_string()));
         }
-        warn!(schedule = %schedule.key.schedule_id, workflow_id, %error, "a schedule cannot start a workflow");
+        warn!(schedule = %schedule.key.schedule_id, workflow_id, %error, "scheduled start failed; not retrying");
         Ok(Self::failed(start))
     }
 
@@ -140,7 +140,7 @@ impl Actor<'_> {
         };
         match asked {
             Err(error) if error.is_transient() => Err(error),
-            // Whoever is over, or is another's by now, needs not be asked; its end is told by itself.
+            // A run that is closed, or is another's by now, needs no request; its close is reported separately.
             Ok(()) | Err(_) => Ok(Outcome::StopAsked { execution: execution.clone(), stop }),
         }
     }

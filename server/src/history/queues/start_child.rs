@@ -1,4 +1,4 @@
-//! Starting a child: it is made, its parent records that, and only then does it begin. Each step may be done again.
+//! Starts a child in repeatable steps: create its run, record it in the parent, schedule its first workflow task.
 
 use cluster::errors::ServiceError;
 use proto::everrow::history as request;
@@ -25,7 +25,7 @@ pub(super) async fn execute(parent: &Origin<'_>, initiated_event_id: EventId) ->
     let is_abandoned = child.parent_close_policy == ParentClosePolicy::Abandon;
     match run_id {
         Some(run_id) if parent.state.is_running() || is_abandoned => begin(parent, child, run_id).await,
-        // The end of the parent is dealt with by a task of its own.
+        // The parent's close task handles this child.
         Some(_) => Ok(()),
         None if parent.state.is_running() => start(parent, child).await,
         None => settle(parent, child).await,
@@ -46,7 +46,7 @@ async fn start(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
         }
         Err(ServiceError::AlreadyStarted { .. }) => FailedCause::WorkflowAlreadyExists,
         Err(ServiceError::NamespaceNotFound { .. }) => FailedCause::NamespaceNotFound,
-        // A run of the same id that is being deleted is soon out of the way. "Not found" would end the task for good.
+        // A run of the same id that is being deleted is soon gone. "Not found" would end the task for good.
         Err(ServiceError::NotFound(message)) => return Err(ServiceError::Unavailable(message)),
         Err(error) => return Err(error),
     };
@@ -70,7 +70,7 @@ async fn initiated_event(
     }
 }
 
-/// Starts the child, or finds that this very request has started it. The run that it has then.
+/// Starts the child, or finds that this request has started it. Returns its run id.
 async fn ask_to_start(
     parent: &Origin<'_>,
     child: &Child,
@@ -81,7 +81,7 @@ async fn ask_to_start(
     let namespace = parent.shard.namespaces.by_id(child.namespace_id).await?;
     let own_namespace = match parent.shard.namespaces.by_id(key.namespace_id).await {
         Ok(namespace) => namespace.name.clone(),
-        // It is only told to readers of the child's history.
+        // Only shown in the child's history.
         Err(ServiceError::NamespaceNotFound { .. }) => key.namespace_id.to_string(),
         Err(error) => return Err(error),
     };
@@ -124,7 +124,7 @@ async fn ask_to_start(
     run_id.ok_or_else(|| ServiceError::Internal(format!("a child of {key} was started without a run")))
 }
 
-/// What the child does not say of its priority is the parent's.
+/// Priority fields that the child leaves unset come from the parent.
 fn merged(parent: Option<&Priority>, child: Option<Priority>) -> Option<Priority> {
     let (Some(parent), Some(child)) = (parent, &child) else { return child.or_else(|| parent.cloned()) };
     let mut merged = child.clone();
@@ -140,7 +140,7 @@ fn merged(parent: Option<&Priority>, child: Option<Priority>) -> Option<Priority
     Some(merged)
 }
 
-/// Lets the child begin.
+/// Schedules the child's first workflow task.
 async fn begin(parent: &Origin<'_>, child: &Child, run_id: RunId) -> Result<(), ServiceError> {
     let execution = WorkflowExecution { workflow_id: child.workflow_id.clone(), run_id: run_id.to_string() };
     let namespace_id = child.namespace_id.to_string();
@@ -148,8 +148,8 @@ async fn begin(parent: &Origin<'_>, child: &Child, run_id: RunId) -> Result<(), 
     parent.peers.history()?.schedule_first_workflow_task(ask).await.map(|_| ())
 }
 
-/// The parent closed before it could record that the child runs. Most often it does not; but if it does, it must not
-/// wait for ever to begin. The children of a parent that was reset live on.
+/// The parent closed before it recorded the child's start. Usually there is no run; but one that exists must not wait
+/// forever for its first workflow task. Children of a reset parent continue.
 async fn settle(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
     if child.parent_close_policy != ParentClosePolicy::Abandon && !was_reset(parent).await? {
         return apply_policy(parent, child).await;

@@ -1,4 +1,4 @@
-//! Where a timer queue stands: timers that are near are in memory, the rest stays in the store. Pure.
+//! State of a timer queue: timers due soon are in memory, the rest stays in the store. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use workflow::{TimerTask, Timestamp};
 /// Timers due within this span are kept in memory.
 const LOOK_AHEAD: Duration = Duration::from_secs(600);
 
-/// A timeout may come late by this part of what it waits for, but never by more than `LATE_MAX`.
+/// A timeout may fire late by 1/64 of its duration, but never by more than `LATE_MAX`.
 const LATE_PART: i64 = 64;
 const LATE_MAX: Duration = Duration::from_secs(1);
 
@@ -20,23 +20,23 @@ pub(crate) struct Timers<T> {
     near: BTreeMap<TimerKey, T>,
     out: BTreeSet<TimerKey>,
     horizon: Timestamp,
-    /// The earliest moment of a timer that is only in the store, as far as known; `None`: there is none.
+    /// Earliest known fire time of a timer that is only in the store; `None`: there is none.
     beyond: Option<Timestamp>,
-    /// Up to it everything is done, and nothing new is put below its moment.
+    /// Ack level: everything up to it is done, and no new timer fires before it.
     acked: TimerKey,
     near_max: usize,
     reading: Option<Reading<T>>,
 }
 
-/// A stretch of the store that is being read.
+/// A range of the store that is being read.
 #[derive(Debug)]
 struct Reading<T> {
     from: Timestamp,
-    /// Timers that were committed meanwhile, which the read may have missed.
+    /// Timers committed during the read, which may have missed them.
     arrived: Vec<(TimerKey, T)>,
 }
 
-/// A stretch of the store that must be read next.
+/// A range of the store to read next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) from: TimerKey,
@@ -44,13 +44,13 @@ pub(crate) struct Wanted {
 }
 
 impl<T> Timers<T> {
-    /// As a new owner finds it: everything from `acked` on is only in the store.
+    /// Of a new owner: everything from `acked` on is only in the store.
     pub(crate) fn new(acked: TimerKey, near_max: usize) -> Self {
         let (near, out) = (BTreeMap::new(), BTreeSet::new());
         Self { near, out, horizon: acked.fires_at, beyond: Some(acked.fires_at), acked, near_max, reading: None }
     }
 
-    /// A newly committed timer.
+    /// Adds a newly committed timer.
     pub(crate) fn add(&mut self, key: TimerKey, timer: T) {
         assert!(key.fires_at >= self.acked.fires_at, "a timer below the ack level would be lost");
         if self.out.contains(&key) {
@@ -60,7 +60,7 @@ impl<T> Timers<T> {
         } else if let Some(reading) = &mut self.reading {
             reading.arrived.push((key, timer));
         } else if self.beyond.is_none() && self.near.len() < self.near_max {
-            // With nothing behind it, the horizon moves out to take the timer in.
+            // Nothing is only in the store, so the horizon moves out to include the timer.
             self.horizon = Timestamp(key.fires_at.0.saturating_add(1));
             self.near.insert(key, timer);
         } else {
@@ -71,7 +71,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// What must be read from the store now, if anything. `end_read` must follow.
+    /// The range to read from the store now, if any. `end_read` or `abandon_read` must follow.
     pub(crate) fn begin_read(&mut self, now: Timestamp) -> Option<Wanted> {
         let before = now + LOOK_AHEAD;
         let is_near = self.beyond.is_some_and(|beyond| beyond < before);
@@ -83,11 +83,11 @@ impl<T> Timers<T> {
         Some(Wanted { from: first_at(self.horizon), before })
     }
 
-    /// All timers of the wanted stretch below `read_before`; `next`: the first moment at or behind it.
+    /// Adds all timers of the wanted range below `read_before`; `next`: the first fire time from there on.
     pub(crate) fn end_read(&mut self, timers: Vec<(TimerKey, T)>, read_before: Timestamp, next: Option<Timestamp>) {
         let Reading { from, arrived } = self.reading.take().expect("a read was begun");
         if self.horizon < from {
-            // Memory overflowed meanwhile and the horizon drew nearer: the stretch does not join it any more.
+            // Memory overflowed during the read and the horizon moved back: the range no longer adjoins it.
             arrived.iter().for_each(|(key, _)| self.leave_in_store(key.fires_at));
             return;
         }
@@ -103,13 +103,13 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The read failed: what arrived meanwhile is in the store like the rest.
+    /// The read failed: timers that arrived during it stay in the store like the rest.
     pub(crate) fn abandon_read(&mut self) {
         let arrived = self.reading.take().map(|reading| reading.arrived).unwrap_or_default();
         arrived.iter().for_each(|(key, _)| self.leave_in_store(key.fires_at));
     }
 
-    /// Takes out what is due.
+    /// Takes out the due timers.
     pub(crate) fn due(&mut self, now: Timestamp) -> Vec<(TimerKey, T)> {
         let later = self.near.split_off(&first_at(Timestamp(now.0.saturating_add(1))));
         let due = std::mem::replace(&mut self.near, later);
@@ -117,10 +117,10 @@ impl<T> Timers<T> {
         due.into_iter().collect()
     }
 
-    /// When to look again; `None`: not before something is added.
+    /// When to check again; `None`: not before a timer is added.
     pub(crate) fn next_look(&self) -> Option<Timestamp> {
         let near = self.near.keys().next().map(|key| key.fires_at);
-        // A timer that is far away is fetched half a look-ahead before its time.
+        // A far timer is read half a look-ahead before its fire time.
         let beyond = self
             .beyond
             .filter(|_| self.has_room())
@@ -132,7 +132,7 @@ impl<T> Timers<T> {
         self.out.remove(&key);
     }
 
-    /// Everything up to here is done. Moves with the clock when nothing holds it back.
+    /// Ack level: everything up to here is done. Follows the clock unless a timer holds it back.
     pub(crate) fn ack(&mut self, now: Timestamp) -> TimerKey {
         let lowest = [self.near.keys().next(), self.out.first()].into_iter().flatten().min().copied();
         let limit = first_at(now.min(self.horizon));
@@ -145,7 +145,7 @@ impl<T> Timers<T> {
         self.acked
     }
 
-    /// Memory is filled from the store only when much of it is free, so that reads are worth their while.
+    /// Memory is refilled from the store only when half of it is free, so that reads are worthwhile.
     fn has_room(&self) -> bool {
         self.near.len() <= self.near_max / 2
     }
@@ -156,23 +156,23 @@ impl<T> Timers<T> {
 
     fn push_out_farthest(&mut self) {
         let Some((TimerKey { fires_at: farthest, .. }, _)) = self.near.pop_last() else { return };
-        // The whole moment goes, so that the horizon is a clean cut.
+        // Evicts the whole fire time, so that none straddles the horizon.
         self.near.split_off(&first_at(farthest));
         self.horizon = farthest;
         self.beyond = Some(farthest);
     }
 }
 
-/// When a timer is to fire: timeouts of many runs fall on one moment, a little late, so that those of one commit share a
-/// row.
+/// Fire time of a timer: timeouts are rounded up a little, so that those of many runs coincide and those of one commit
+/// share a row.
 pub(crate) fn shared_moment(fires_at: Timestamp, now: Timestamp, task: &TimerTask) -> Timestamp {
     match task {
-        // What somebody waits for comes when it was asked for.
+        // Users or workflows wait for these: they fire on time.
         TimerTask::UserTimer { .. }
         | TimerTask::ActivityRetry { .. }
         | TimerTask::FirstWorkflowTask { .. }
         | TimerTask::Schedule => return fires_at,
-        // An activity may wait no longer than its run: at one moment with it, it could be told to have timed out first.
+        // A run's timeout bounds its activities': rounded to the same time, an activity's could fire first.
         TimerTask::RunTimeout { .. } | TimerTask::ExecutionTimeout { .. } => return fires_at,
         TimerTask::ActivityTimeout { .. }
         | TimerTask::WorkflowTaskScheduleToStart { .. }
@@ -180,13 +180,13 @@ pub(crate) fn shared_moment(fires_at: Timestamp, now: Timestamp, task: &TimerTas
         | TimerTask::Retention { .. } => {}
     }
     let late_max = (nanos(fires_at.since(now)) / LATE_PART).min(nanos(LATE_MAX));
-    // Powers of two: the moments of longer waits are among those of shorter ones.
+    // Powers of two: the fire times of longer timeouts are among those of shorter ones.
     let Some(exponent) = late_max.checked_ilog2() else { return fires_at };
     let step = 1_i64 << exponent;
     Timestamp(fires_at.0.checked_add(step - 1).map_or(fires_at.0, |end| end & !(step - 1)))
 }
 
-/// Comes before every timer of that moment.
+/// Sorts before every timer of that fire time.
 fn first_at(fires_at: Timestamp) -> TimerKey {
     TimerKey { fires_at, task_id: i64::MIN }
 }

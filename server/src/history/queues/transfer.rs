@@ -1,4 +1,4 @@
-//! What a transfer task does: one line per kind.
+//! Executes a transfer task: one match arm per kind.
 
 use cluster::errors::ServiceError;
 use proto::everrow::matching::AddTaskRequest;
@@ -14,7 +14,7 @@ use crate::peers::Peers;
 
 pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -> Result<(), ServiceError> {
     let state = match shard.read(&transfer.key).await {
-        // A deletion may have broken off: what it left behind is still to go.
+        // A deletion may have been interrupted: deletes the remaining rows.
         Err(ServiceError::NotFound(_)) if matches!(transfer.task, TransferTask::Delete { .. }) => {
             return shard.delete(&transfer.key).await;
         }
@@ -48,15 +48,15 @@ pub(super) async fn execute(shard: &Shard, peers: &Peers, transfer: &Transfer) -
         TransferTask::ExternalCancel { initiated_event_id, .. } => external::cancel(&origin, *initiated_event_id).await,
         TransferTask::Close { .. } => closed::execute(&origin).await,
         TransferTask::Delete { .. } => {
-            // Its own task may not have come to that yet, and would find nothing.
+            // The close task may not have run yet, and would find nothing.
             closed::execute(&origin).await?;
             shard.delete(&transfer.key).await
         }
     }
 }
 
-/// The run that a queue task is of, as it was read, and the peers that the task may call. No lock is held meanwhile:
-/// two runs may ask for each other at the same moment.
+/// The run of a queue task, as it was read, and the peers that the task may call. No lock is held during calls: two
+/// runs may call each other at the same time.
 pub(super) struct Origin<'a> {
     pub(super) shard: &'a Shard,
     pub(super) peers: &'a Peers,
@@ -68,13 +68,13 @@ impl Origin<'_> {
         execution_of(&self.state.key)
     }
 
-    /// Lets the run hear what came of its task.
+    /// Records the task's result in the run.
     pub(super) async fn tell(&self, input: Input) -> Result<(), TransactError> {
         self.shard.transact(&self.state.key, input).await.map(|_| ())
     }
 }
 
-/// Gives the task to matching. A sticky worker that is gone is not waited for: the run's own queue gets the task.
+/// Sends the task to matching. If the sticky worker is gone, the run's normal queue gets it at once.
 async fn dispatch(peers: &Peers, transfer: &Transfer, state: &ExecutionState) -> Result<(), ServiceError> {
     let Some(request) = request_of(transfer, state) else { return Ok(()) };
     match peers.matching()?.add_task(request.clone()).await {
@@ -92,7 +92,7 @@ async fn dispatch(peers: &Peers, transfer: &Transfer, state: &ExecutionState) ->
     }
 }
 
-/// What matching is asked to do; `None` for a task that is not its.
+/// The request to matching; `None` for a task that does not go there.
 fn request_of(transfer: &Transfer, state: &ExecutionState) -> Option<AddTaskRequest> {
     let base = AddTaskRequest {
         namespace_id: transfer.key.namespace_id.to_string(),

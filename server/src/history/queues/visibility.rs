@@ -1,8 +1,8 @@
-//! Lets lists hear of what changed. Changes of all shards of a node gather for a moment and are written together: a run
-//! that is over by then is told once, and many runs cost one batch.
+//! Writes changes to visibility. Changes of all shards of a node are collected for a moment and written together: a run
+//! that closes by then is written once, and many runs cost one batch.
 //!
-//! A round reads the runs as they are by now, so a late round never tells of an older state than an earlier one; rounds
-//! of a shard come one after the other.
+//! A round reads the runs' current state, so it never writes an older state than an earlier round; rounds of a shard
+//! are sequential.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,27 +24,28 @@ use crate::history::listing::{changed, record_of, remove_replaced};
 use crate::history::shard::Shard;
 use crate::peers::Peers;
 
-/// Runs of one round; the rest waits for the next.
+/// Runs per round; the rest waits for the next.
 const ROUND_RUNS: usize = 1000;
 /// Runs read at once. Most are in memory; one that is not costs a read of the store.
 const READS: usize = 32;
-/// Failures that no waiting mends, after which a run is left out and its task put aside. Few, because the others wait.
+/// Failed attempts after which a run with a permanent error is skipped and its tasks become dead letters. Few, because
+/// the others wait.
 const HOPELESS_MAX: u32 = 2;
 
-/// A run that is being deleted, and who waits until lists have forgotten it.
+/// A run or schedule that is being deleted; `done` is notified once visibility has deleted it.
 pub(crate) struct Removal {
     pub(crate) key: ExecutionKey,
     pub(crate) forgotten: Box<visibility::Removal>,
     pub(crate) done: oneshot::Sender<()>,
 }
 
-/// What a round tells of one run.
+/// Tasks of one run, coalesced for a round.
 #[derive(Default)]
 struct Pending {
     tasks: Vec<Visibility>,
     is_first: bool,
     is_schedule: bool,
-    /// Search attributes as lists know them.
+    /// Search attributes as visibility has them.
     replaced: BTreeMap<String, Payload>,
 }
 
@@ -68,7 +69,7 @@ pub(crate) async fn run_visibility(shard: Arc<Shard>, peers: Peers) {
     }
 }
 
-/// Returns when there is something to tell and its time has come.
+/// Waits for work, then for the node's next round.
 async fn next_round(shard: &Shard, peers: &Peers) {
     loop {
         let has_work = {
@@ -99,7 +100,7 @@ fn take_ready(shard: &Shard) -> Vec<Visibility> {
     queue.ready.drain(..n_tasks).collect()
 }
 
-/// Reads what is only in the store, if there is room. False: it could not be read now.
+/// Reads tasks that are only in the store, if there is room. False: the read failed.
 async fn read_page(shard: &Shard) -> bool {
     let after = lock(&shard.queues.visibility).cursor.begin_page(shard.queues.in_memory_max);
     let Some(after) = after.filter(|_| shard.committer.is_open()) else { return true };
@@ -114,7 +115,7 @@ async fn read_page(shard: &Shard) -> bool {
             true
         }
         Err(error) => {
-            warn!(shard = shard.id.0, %error, "cannot read the visibility queue; trying again");
+            warn!(shard = shard.id.0, %error, "visibility queue read failed; retrying");
             tokio::time::sleep(shard.env.jittered(backoff(4))).await;
             false
         }
@@ -127,8 +128,8 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Tries until lists have heard it all. False: the shard was closed first. Tasks above `fresh_above` come from memory
-    /// and were never tried.
+    /// Retries until everything is written. False: the shard was closed first. Tasks above `fresh_above` come from
+    /// memory and were never tried.
     async fn tell(&self, tasks: Vec<Visibility>, mut removals: Vec<Removal>, mut fresh_above: i64) -> bool {
         let ids: Vec<i64> = tasks.iter().map(|task| task.task_id).collect();
         let mut pending = group(tasks);
@@ -143,18 +144,18 @@ impl Round<'_> {
                 Ok(()) => break,
                 Err(_) if !self.shard.committer.is_open() => return false,
                 Err(error) => {
-                    // From here on nobody knows what lists have heard.
+                    // It is unknown what the failed attempt has written.
                     fresh_above = i64::MAX;
                     tries += 1;
                     if tries >= 4 && tries.is_power_of_two() {
-                        warn!(shard = self.shard.id.0, tries, %error, "lists still cannot be told of changes");
+                        warn!(shard = self.shard.id.0, tries, %error, "visibility write failed; retrying");
                     }
                     tokio::time::sleep(self.shard.env.jittered(backoff(tries))).await;
                 }
             }
         }
         for removal in removals {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             let _ = removal.done.send(());
         }
         ids.into_iter().for_each(|id| self.shard.queues.visibility_done(id));
@@ -179,7 +180,7 @@ impl Round<'_> {
         while let Some((record, key)) = reads.next().await {
             match record {
                 Ok(record) => changes.push(pending[&key].change(record, fresh_above)),
-                // Deleted: lists forget it, or have forgotten it.
+                // Deleted: its removal deletes the record, or has done so.
                 Err(ServiceError::NotFound(_)) => {}
                 Err(error) if tries >= HOPELESS_MAX && !error.is_transient() => hopeless.push(key),
                 Err(error) => return Err(error),
@@ -196,7 +197,7 @@ impl Round<'_> {
 }
 
 impl Round<'_> {
-    /// What lists are to tell, as it is by now.
+    /// The visibility record of the current state.
     async fn record(&self, key: &ExecutionKey, is_schedule: bool) -> Result<Record, ServiceError> {
         if is_schedule {
             return self.shard.visible_schedule(key).await;
@@ -212,7 +213,7 @@ fn group(tasks: Vec<Visibility>) -> BTreeMap<ExecutionKey, Pending> {
         run.is_first |= task.task.is_first;
         run.is_schedule |= task.task.is_schedule;
         for (name, value) in &task.task.replaced {
-            // The first of several is what lists know.
+            // The first of several is what visibility has.
             run.replaced.entry(name.clone()).or_insert_with(|| value.clone());
         }
         run.tasks.push(task);
@@ -233,7 +234,7 @@ impl Pending {
 }
 
 impl Shard {
-    /// Lets lists forget a run or a schedule, and returns when they have.
+    /// Deletes a run or a schedule from visibility, and returns when that is done.
     pub(crate) async fn unlist(
         &self,
         key: &ExecutionKey,

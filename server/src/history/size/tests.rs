@@ -1,4 +1,4 @@
-//! What one submission may take.
+//! Size limits of a submission.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! A set that may take a stranger for one of its own, but never forgets anybody (a Bloom filter). Pure.
+//! Bloom filter: false positives, but no false negatives. Pure.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use workflow::NamespaceId;
 
-/// One stranger in a hundred is taken for a member by a filter that is full.
+/// With `N_PROBES`, 1 % false positives in a full filter.
 const BITS_PER_ID: usize = 10;
 const N_PROBES: u64 = 7;
 const BITS_PER_WORD: usize = u64::BITS as usize;
@@ -22,7 +22,7 @@ impl Filter {
         Self { words: vec![0; n_words], n_ids: 0, ids_max }
     }
 
-    /// How many ids fit into so many bytes.
+    /// Number of ids that fit into this many bytes.
     pub(super) fn ids_in(bytes: usize) -> usize {
         bytes.saturating_mul(8) / BITS_PER_ID
     }
@@ -49,7 +49,7 @@ impl Filter {
     }
 
     fn places(&self, namespace_id: NamespaceId, workflow_id: &str) -> impl Iterator<Item = (usize, u64)> + use<> {
-        // Not seeded: a simulation is to run the same way twice. Whoever makes ids that collide makes the store be asked.
+        // Not seeded, so that simulations are reproducible. Crafted collisions only cost reads of the store.
         let mut hasher = DefaultHasher::new();
         (namespace_id.0, workflow_id).hash(&mut hasher);
         let first = hasher.finish();

@@ -1,4 +1,4 @@
-//! When ids are learned, and that none is ever forgotten.
+//! When the filter is built, and that it has no false negatives.
 
 use uuid::Uuid;
 

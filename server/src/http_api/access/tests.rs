@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Admitted requests.
 
 use tonic::codegen::http::Request;
 

@@ -1,4 +1,4 @@
-//! Who is remembered, and how much of it.
+//! Which workers are remembered, and how much of them.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn worker(identity: &str) -> Poller {
     Poller { identity: identity.into(), ..Poller::default() }
 }
 
-/// A worker whose description takes about so many bytes.
+/// A worker whose description takes about `n_bytes`.
 fn verbose(identity: &str, n_bytes: usize) -> Poller {
     let deployment_name = "d".repeat(n_bytes);
     let deployment_options = Some(WorkerDeploymentOptions { deployment_name, ..Default::default() });

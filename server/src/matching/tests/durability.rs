@@ -1,4 +1,4 @@
-//! What the store is told, how often, and that nothing acknowledged is lost whatever it does.
+//! Statements to the store, their number, and that nothing acknowledged is lost whatever the store does.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -118,7 +118,7 @@ async fn a_deposed_owner_writes_nothing_and_loses_nothing() {
     let taken: BTreeSet<String> = take_all(&second).await.into_iter().collect();
     assert_eq!(taken, ["by the first", "by the second", "by the second again"].map(String::from).into());
 
-    // The deposed owner loads the queue again when it is next asked, and takes the lease back.
+    // The deposed owner loads the queue again at its next call, and takes the lease back.
     add_until_taken(&first, "by the first again").await;
     assert!(take_all(&first).await.contains(&"by the first again".to_owned()));
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// What became of the tasks of a sticky queue before its hint is read.
+/// State of a sticky queue's tasks before its hint is read.
 struct Case {
     name: &'static str,
     added: usize,

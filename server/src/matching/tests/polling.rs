@@ -1,4 +1,4 @@
-//! How polls end, and what a queue tells of them.
+//! How polls end, and how a queue describes them.
 
 use persistence::model::Model;
 use proto::everrow::matching as request;

@@ -1,4 +1,4 @@
-//! Takes connections from a listener: no more than there may be, and patiently while the system has none to give.
+//! Accepts connections from a listener: up to the limit, and with backoff while the system is out of resources.
 
 use std::io;
 use std::sync::Arc;
@@ -16,29 +16,29 @@ use tracing::{info, warn};
 use super::connection::{self, Api};
 use super::ledger::Ledger;
 
-/// A client that vanished without a word is noticed after this.
+/// A client that vanished silently is detected after this.
 pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(60);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A worker's polls share one connection: the library's default of 200 would make them wait for each other.
 const STREAMS_PER_CONNECTION: u32 = 10_000;
-/// Requests that were cancelled before they were accepted; the library's default of 20 ends the connection, with every poll
-/// on it, when a worker cancels a burst of calls. A client may cancel all that it may have open at once, no more: a flood
-/// of resets that outruns the accepting of requests ends its connection with `ENHANCE_YOUR_CALM`.
+/// Streams reset before they were accepted; the library's default of 20 ends the connection, with every poll on it,
+/// when a worker cancels a burst of calls. A client may cancel all that it may have open at once, no more: a flood of
+/// resets that outruns accepting ends its connection with `ENHANCE_YOUR_CALM`.
 const CANCELLED_BEFORE_ACCEPTED: usize = STREAMS_PER_CONNECTION as usize;
-/// Room for a payload on its way, so that a large request does not wait for a round trip every 64 KiB.
+/// Room for a payload in flight, so that a large request does not wait for a round trip every 64 KiB.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// Room for tokens in authorization headers.
 const HEADER_BYTES_MAX: u32 = 64 << 10;
-/// From one request of HTTP/1 to the head of the next; browsers keep connections for later.
+/// HTTP/1 idle timeout, from one request to the head of the next; browsers keep connections open.
 const HTTP1_IDLE_MAX: Duration = Duration::from_secs(30);
-/// How often connections are looked at that do not behave.
+/// Interval of the sweep for overdue connections.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// Between two tries while the system has no connection to give.
+/// Backoff while accepting fails.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Which HTTP a listener speaks.
+/// HTTP versions of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http2,
@@ -72,11 +72,11 @@ pub(super) async fn serve<A: Api>(
             }
             Some(_) = connections.join_next() => {}
             _ = sweep.tick(), if !connections.is_empty() => report(ledger.sweep()),
-            // An error means that the node is gone, which is as good.
+            // An error means that the node is gone: also a stop.
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    // The port is free from here on: whoever connects now is to try another node, and not to wait for this one.
+    // Frees the port: a client that connects now must try another node, and not wait for this one.
     drop(door);
     while connections.join_next().await.is_some() {}
 }
@@ -109,7 +109,7 @@ fn builder(protocol: Protocol) -> Builder<TokioExecutor> {
     builder
 }
 
-/// A listener that has patience with the system.
+/// A listener that retries with backoff.
 struct Door {
     incoming: TcpIncoming,
     ledger: Arc<Ledger>,
@@ -117,7 +117,7 @@ struct Door {
 }
 
 impl Door {
-    /// `None` if the listener has ended, which it does not by itself. Nothing is lost if this is dropped half-way.
+    /// `None` if the listener has ended, which it does not by itself. Cancel safe.
     async fn next(&mut self) -> Option<TcpStream> {
         loop {
             if let Some(until) = self.trouble.waits_until {
@@ -129,7 +129,7 @@ impl Door {
                     self.trouble.is_over();
                     return Some(stream);
                 }
-                // The client has left before it was served.
+                // The client disconnected before it was accepted.
                 Err(error) if is_clients_own(&error) => {}
                 Err(error) => {
                     self.ledger.close_one_idle();
@@ -147,7 +147,7 @@ fn is_clients_own(error: &io::Error) -> bool {
     )
 }
 
-/// What keeps connections out, logged once when it begins and once when it is over.
+/// Failed accepts, logged when they begin and end, and refused connections.
 #[derive(Default)]
 struct Trouble {
     n_failed: u32,
@@ -159,7 +159,7 @@ struct Trouble {
 impl Trouble {
     fn met(&mut self, error: &io::Error) {
         if self.n_failed == 0 {
-            warn!(%error, "cannot accept connections; trying again until the system has one to give");
+            warn!(%error, "cannot accept connections; retrying with backoff");
         }
         self.n_failed += 1;
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
@@ -168,16 +168,16 @@ impl Trouble {
 
     fn is_over(&mut self) {
         if self.n_failed > 0 {
-            info!(n_failed = self.n_failed, "connections are accepted again");
+            info!(n_failed = self.n_failed, "accepting connections again");
         }
         self.n_failed = 0;
         self.pause = Duration::ZERO;
     }
 
-    /// All connections have calls under way, so that none can be closed for another one.
+    /// All connections have calls under way, so none can be closed for a new one.
     fn refused(&mut self, connections_max: usize) {
         if self.n_refused.is_power_of_two() || self.n_refused == 0 {
-            warn!(connections_max, n_refused = self.n_refused + 1, "connection refused: all have calls under way");
+            warn!(connections_max, n_refused = self.n_refused + 1, "connection refused: limit reached, none is idle");
         }
         self.n_refused += 1;
     }

@@ -1,4 +1,4 @@
-//! The bodies of requests and answers on their way, charged while they are in memory.
+//! The bodies of requests and responses in transit, charged while they are in memory.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use tonic::codegen::http::HeaderMap;
 
 use super::ledger::{AnswerCharge, CallCharge, Full};
 
-/// From the head of a request to the end of its body. 4 MiB come in this time over 1.7 Mbit/s.
+/// From the first wait for a request's body to its end. 4 MiB arrive in this time at 1.7 Mbit/s.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A request's body. It ends with an error if it does not come in time, or if there is no room for it.
+/// A request's body. It ends with an error if it does not arrive in time, or if there is no room for it.
 pub(super) struct Upload {
     body: Incoming,
     charge: Arc<CallCharge>,
-    /// Set when the body had to be waited for: most are there with their head.
+    /// Set at the first wait: most bodies arrive with their head.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -84,15 +84,15 @@ impl Drop for Upload {
     }
 }
 
-/// What a body gives when it is polled: a frame, an error, or its end.
+/// Result of polling a body: a frame, an error, or its end.
 type Part<E> = Option<Result<Frame<Outgoing>, E>>;
 
-/// An answer's body. If there is no room for it, it is an error instead.
+/// A response's body; an error if there is no room for it.
 pub(super) struct Answer<B: Body> {
     body: B,
     /// The first part, once it is encoded and charged; `Pending` if there is none, or if it has been sent.
     first: Poll<Part<B::Error>>,
-    /// Of a call that was let in; it is kept until the answer is sent.
+    /// Charge of an admitted call, kept until the response is sent.
     charge: Option<Arc<CallCharge>>,
 }
 
@@ -102,7 +102,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
         Self { body, first: Poll::Pending, charge: None }
     }
 
-    /// Encodes and charges the first part: the whole message of a unary call. HTTP/2 asks for it only when the client's
+    /// Encodes and charges the first part: the whole message of a unary call. HTTP/2 polls it only when the client's
     /// window is open, and until then the handler's message would be in memory without a charge.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl<B: Body<Data = Bytes, Error: Unpin> + Unpin> Body for Answer<B> {
             return first;
         }
         if let Some(charge) = &answer.charge {
-            // The next part is asked for when the last one has been taken.
+            // The next part is polled when the last one has been taken.
             charge.arrived();
         }
         Poll::Ready(match std::task::ready!(answer.next(context)) {
@@ -163,7 +163,7 @@ impl<B: Body<Data = Bytes, Error: Unpin> + Unpin> Body for Answer<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        // The head of an error ends its stream: clients take a frame of data without trailers for a broken connection.
+        // The head of an error ends its stream: clients treat a frame of data without trailers as a broken connection.
         match &self.first {
             Poll::Pending => self.body.is_end_stream(),
             Poll::Ready(None) => true,
@@ -182,7 +182,7 @@ impl<B: Body<Data = Bytes, Error: Unpin> + Unpin> Body for Answer<B> {
     }
 }
 
-/// The gRPC library, and the gateway, find the status in it again.
+/// The gRPC library and the gateway recover the status from it.
 fn refusal(error: ServiceError) -> Box<dyn std::error::Error + Send + Sync> {
     let status: Status = error.into();
     status.into()
@@ -190,12 +190,12 @@ fn refusal(error: ServiceError) -> Box<dyn std::error::Error + Send + Sync> {
 
 fn trailers(status: &Status) -> HeaderMap {
     let mut trailers = HeaderMap::new();
-    // What cannot be a header is left out: the code is always there.
+    // Invalid headers are left out: the code is always there.
     let _ = status.add_header(&mut trailers);
     trailers
 }
 
-/// A part of an answer, until the socket has taken the last of it.
+/// A part of a response, until the socket has taken all of it.
 pub(super) struct Outgoing {
     bytes: Bytes,
     _charge: Option<AnswerCharge>,

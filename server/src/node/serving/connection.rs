@@ -24,7 +24,7 @@ use super::bodies::{Answer, Upload};
 use super::ledger::{Account, CallCharge};
 use crate::frontend::parse_timeout;
 
-/// What answers the calls of a listener's connections.
+/// The service behind a listener.
 pub(super) trait Api:
     Service<Request<Body>, Response = Response<Self::Body>, Error = Infallible, Future: Send>
     + Clone
@@ -37,11 +37,11 @@ pub(super) trait Api:
         + Unpin
         + 'static;
 
-    /// A refusal, as this API's clients read it.
+    /// A refusal in this API's format.
     fn refusal(status: Status) -> Response<Self::Body>;
 }
 
-/// Serves the connection until it ends, is to be closed, or the node stops and its calls are done.
+/// Serves the connection until it ends, its account closes it, or the node stops and its calls are done.
 pub(super) async fn serve<A: Api>(
     api: A,
     stream: TcpStream,
@@ -57,7 +57,7 @@ pub(super) async fn serve<A: Api>(
     let io = TokioIo::new(Watched { stream, account: Arc::clone(&account) });
     let mut connection = pin!(builder.serve_connection(io, service));
     tokio::select! {
-        // What is wrong with a connection is its client's affair.
+        // A connection error only concerns the client.
         _ = &mut connection => return,
         () = account.closed() => return,
         _ = stop.wait_for(|stop| *stop) => {}
@@ -72,7 +72,7 @@ pub(super) async fn serve<A: Api>(
     }
 }
 
-/// Takes the connection off the list whatever ends it.
+/// Removes the connection from the ledger, whatever ends it.
 struct Open(Arc<Account>);
 
 impl Drop for Open {
@@ -116,7 +116,7 @@ fn head_bytes<B>(request: &Request<B>) -> usize {
     request.uri().path().len() + headers.sum::<usize>()
 }
 
-/// A socket that says how much has come from the client.
+/// A socket that reports received bytes to its account.
 struct Watched {
     stream: TcpStream,
     account: Arc<Account>,

@@ -1,40 +1,39 @@
-//! What clients may hold of this process: connections, and bytes of their requests and answers. Everything that a client's
-//! behaviour can make grow is charged here, to its connection and to all of them together.
+//! Limits what clients hold in this process: connections, and bytes of requests and responses. All memory that a client
+//! can make grow is charged here, to its connection and to all of them together.
 //!
-//! A connection that has more than its share gets no more. If all together have too much, the connection that hoards most
-//! is closed: the one whose bytes have waited longest for its client. A client that sends what it began to send, and reads
-//! what it asked for, has nothing that waits.
+//! A connection over its share gets no more. If all together are over the limit, the worst hoarder is closed: the
+//! connection with the most waiting bytes times waiting time. A client that finishes its requests and reads its
+//! responses has no waiting bytes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cluster::errors::ServiceError;
 use proto::temporal::api::enums::v1::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::warn;
 
-use cluster::errors::ServiceError;
-
 #[cfg(test)]
 mod tests;
 
-/// What an open call takes besides its headers and messages: its task, its HTTP/2 stream, its handler. An answer up to this
-/// size needs no charge of its own, because the call's is kept until the answer is sent.
+/// Charge of an open call besides headers and messages: its task, HTTP/2 stream and handler. A response up to this size
+/// needs no charge of its own, because the call's is kept until the response is sent.
 pub(super) const CALL_BYTES: usize = 4 << 10;
-/// Requests up to this size may use the last quarter of the bytes: a flood of large messages does not keep small ones out.
+/// Messages up to this size may use the last quarter of the bytes: a flood of large ones does not keep small ones out.
 const SMALL_BYTES_MAX: usize = 64 << 10;
 /// From connecting to the end of the HTTP/2 preface, or of the first request's head. A client sends both at once.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Nothing that waits for the client has moved for this long: it is gone, or does not mean to read.
+/// Waiting bytes have not moved for this long: the client is gone, or does not read.
 const STALL_MAX: Duration = Duration::from_secs(60);
-/// A client may pause for this long before its connection counts as a hoarder; a round trip and a collector's pause.
+/// A client may pause for this long before its connection counts as a hoarder: a round trip and a GC pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// A preface (24 bytes) and the head of its first frame (9). No shorter HTTP/1 request gets here without an answer.
+/// A preface (24 bytes) and the head of its first frame (9). A shorter HTTP/1 request is answered first.
 const HANDSHAKE_BYTES: usize = 33;
 
-/// Of the whole process.
+/// Ledger of the whole process.
 pub(crate) struct Ledger {
     bytes_max: usize,
     connections_max: usize,
@@ -47,27 +46,27 @@ pub(crate) struct Ledger {
 struct Connections {
     open: HashMap<u64, Arc<Account>>,
     n_opened: u64,
-    /// Idle ones that were closed for others.
+    /// Idle connections closed for new ones.
     n_made_room: u64,
 }
 
-/// Of one connection.
+/// Account of one connection.
 pub(super) struct Account {
     number: u64,
     ledger: Arc<Ledger>,
-    /// All that is charged to it.
+    /// All charged bytes.
     held: AtomicUsize,
-    /// The part that waits for the client: requests that it has begun to send, and answers that it has not read.
+    /// Bytes that wait for the client: of incomplete requests, and of unread responses.
     waiting: AtomicUsize,
     n_calls: AtomicUsize,
     received: AtomicUsize,
-    /// When it last finished sending or reading something, in milliseconds of the ledger's life.
+    /// When the client last finished sending or reading something, in milliseconds since `Ledger::began`.
     moved_at: AtomicU64,
     is_closing: AtomicBool,
     closing: Notify,
 }
 
-/// Why no more bytes are to be had.
+/// Which limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     Connection,
@@ -96,8 +95,8 @@ impl Ledger {
         self.connections_max
     }
 
-    /// A new connection. If there are as many as there may be, the one that has been idle for longest makes room; `None`
-    /// if all of them have calls under way.
+    /// Opens a connection. At the limit it closes an idle one, without a handshake or else longest idle; `None` if all
+    /// have calls under way.
     pub(super) fn open(self: &Arc<Self>) -> Option<Arc<Account>> {
         let mut connections = self.connections();
         if connections.open.len() >= self.connections_max {
@@ -105,10 +104,10 @@ impl Ledger {
             connections.open.remove(&idle.number);
             idle.close();
             connections.n_made_room += 1;
-            // The first time, and then ever more rarely.
+            // The first time, and then at powers of two.
             if connections.n_made_room.is_power_of_two() {
                 let (connections_max, n_closed) = (self.connections_max, connections.n_made_room);
-                warn!(connections_max, n_closed, "idle connection closed: another client needs its place");
+                warn!(connections_max, n_closed, "connection limit reached; closed an idle connection");
             }
         }
         connections.n_opened += 1;
@@ -127,7 +126,7 @@ impl Ledger {
         Some(account)
     }
 
-    /// Closes a connection that does nothing, because the system has no descriptor for another one.
+    /// Closes an idle connection, because the system is out of descriptors.
     pub(super) fn close_one_idle(&self) {
         let mut connections = self.connections();
         if let Some(idle) = connections.longest_idle() {
@@ -136,8 +135,7 @@ impl Ledger {
         }
     }
 
-    /// Closes connections that never became one, and those whose client no longer reads or sends. Says how many for each
-    /// reason.
+    /// Closes connections without a handshake, and those with stalled clients. Returns the number of each.
     pub(super) fn sweep(&self) -> (usize, usize) {
         let now = self.now();
         let (mut n_silent, mut n_stalled) = (0, 0);
@@ -153,13 +151,13 @@ impl Ledger {
     }
 
     fn take(&self, account: &Account, bytes: usize, size: usize) -> Result<(), Full> {
-        // Half of all: one connection cannot take everything, and two that hoard are told apart from those that do not.
+        // Half of all: one connection cannot take everything, and two hoarders stand out from the others.
         if account.held.load(Relaxed) + bytes > self.bytes_max / 2 {
             return Err(Full::Connection);
         }
         let limit = if size <= SMALL_BYTES_MAX { self.bytes_max } else { self.bytes_max / 4 * 3 };
         let held = self.held.fetch_add(bytes, Relaxed) + bytes;
-        // What a hoarder gives back is at least what is taken here, only a moment later.
+        // The hoarder frees at least `bytes`, only a moment later.
         if held > limit && !self.close_hoarder(bytes) {
             self.held.fetch_sub(bytes, Relaxed);
             return Err(Full::Server);
@@ -187,7 +185,7 @@ impl Ledger {
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.connections.lock().expect("nobody panics while holding the list of connections")
+        self.connections.lock().expect("no panic while holding the list of connections")
     }
 }
 
@@ -205,7 +203,7 @@ impl Account {
     }
 
     pub(super) fn received(&self, bytes: usize) {
-        // Enough is enough: a connection that has shaken hands need not count.
+        // Not counted after the handshake.
         if !self.has_shaken_hands() {
             self.received.fetch_add(bytes, Relaxed);
         }
@@ -215,7 +213,7 @@ impl Account {
         self.received.load(Relaxed) >= HANDSHAKE_BYTES
     }
 
-    /// It is no longer open.
+    /// Removes the closed connection.
     pub(super) fn end(&self) {
         self.ledger.connections().open.remove(&self.number);
     }
@@ -238,7 +236,7 @@ impl Account {
         (self.waiting.load(Relaxed) > 0 && quiet >= STALL_MAX).then_some(Reason::Stalled)
     }
 
-    /// Bytes that wait for the client, times how long; `None` if closing this connection would not be fair, or no help.
+    /// Waiting bytes times milliseconds; `None` if closing this connection would be unfair, or would not free enough.
     fn hoarded(&self, wanted: usize, now: u64) -> Option<u128> {
         let (waiting, quiet) = (self.waiting.load(Relaxed), now.saturating_sub(self.moved_at.load(Relaxed)));
         let is_hoarder = waiting >= wanted && u128::from(quiet) >= PAUSE_MAX.as_millis() && !self.is_closing();
@@ -250,12 +248,12 @@ impl Account {
     }
 }
 
-/// What one call has been charged: for being open, and for its request. Given back when it is dropped.
+/// Charge of one call: for being open, and for its request. Released on drop.
 pub(super) struct CallCharge {
     account: Arc<Account>,
     /// For being open.
     own: usize,
-    /// For what has come of its body.
+    /// For the received part of its body.
     body: AtomicUsize,
     is_waiting: AtomicBool,
 }
@@ -269,7 +267,7 @@ impl CallCharge {
         Ok(Self { account, own, body: AtomicUsize::new(0), is_waiting: AtomicBool::new(true) })
     }
 
-    /// More of the request has come.
+    /// Charges more of the request.
     pub(super) fn received(&self, bytes: usize) -> Result<(), Full> {
         let size = self.body.load(Relaxed) + bytes;
         self.account.ledger.take(&self.account, bytes, size)?;
@@ -278,7 +276,7 @@ impl CallCharge {
         Ok(())
     }
 
-    /// The request is complete or no longer wanted, or the client has taken the last part of the answer: nothing waits.
+    /// Nothing waits: the request is complete or unwanted, or the client has taken the last part of the response.
     pub(super) fn arrived(&self) {
         if self.is_waiting.swap(false, Relaxed) {
             self.account.waiting.fetch_sub(self.own + self.body.load(Relaxed), Relaxed);
@@ -286,7 +284,7 @@ impl CallCharge {
         }
     }
 
-    /// The request is worked off.
+    /// The handler is done: releases the request.
     pub(super) fn answered(&self) {
         self.arrived();
         let body = self.body.swap(0, Relaxed);
@@ -294,7 +292,7 @@ impl CallCharge {
         self.account.held.fetch_sub(body, Relaxed);
     }
 
-    /// A part of the answer waits for the client, until it has `arrived`. A large one is charged until it is dropped.
+    /// A part of the response waits for the client until `arrived`. A large one is charged until the result drops.
     pub(super) fn send(&self, bytes: usize) -> Result<Option<AnswerCharge>, Full> {
         if bytes > CALL_BYTES {
             self.account.ledger.take(&self.account, bytes, bytes)?;
@@ -318,7 +316,7 @@ impl Drop for CallCharge {
     }
 }
 
-/// What an answer has been charged until the client has read it.
+/// Charge of a response until the client has read it.
 pub(super) struct AnswerCharge {
     account: Arc<Account>,
     bytes: usize,

@@ -1,11 +1,10 @@
-//! From a tree to a filter: names become attributes, values get their types, and operators are asked of the type.
-
-use persistence::stores::visibility::value::{Value, ValueType};
+//! Converts a tree to a filter: resolves names to attributes, types values, and checks operators against types.
 
 use cluster::search_attributes::attribute::{
     Attribute, NAMESPACE_DIVISION, SCHEDULE_PAUSED, SCHEDULES, SystemAttribute,
 };
 use cluster::search_attributes::custom::{CustomAttributes, of_server};
+use persistence::stores::visibility::value::{Value, ValueType};
 
 use super::error::QueryError;
 use super::filter::{Condition, Filter, OrderBy, Query, Test};
@@ -13,10 +12,10 @@ use super::literal::{Scalar, scalar, value};
 use super::status::{self, Status};
 use super::syntax::{Expression, Is, Operator, Statement};
 
-/// Columns of an `ORDER BY`. Each is read of every run that a list looks at, and a page token has a value of each; the
+/// Columns of an `ORDER BY` at most. Each is read for every scanned run, and a page token has a value of each; the
 /// reference's default store supports none at all.
 pub(super) const ORDER_BY_MAX: usize = 8;
-/// Conditions and values of a query. Each may be compared with every run that a list looks at. A thousand run ids fit.
+/// Conditions and values of a query at most. Each may be compared with every scanned run. A thousand run ids fit.
 pub(super) const TESTS_MAX: usize = 4096;
 
 pub(super) fn query(statement: &Statement, custom: &CustomAttributes) -> Result<Query, QueryError> {
@@ -26,7 +25,7 @@ pub(super) fn query(statement: &Statement, custom: &CustomAttributes) -> Result<
     Ok(Query { filter, ..query })
 }
 
-/// A query that is asked of schedules, which know little of what runs are searched by.
+/// A query of schedules, which have few of the search attributes of runs.
 pub(super) fn schedules(statement: &Statement, custom: &CustomAttributes) -> Result<Query, QueryError> {
     let mut converter = Converter { custom, names_division: false, named: Vec::new() };
     let query = converter.query(statement)?;
@@ -43,7 +42,7 @@ pub(super) fn schedules(statement: &Statement, custom: &CustomAttributes) -> Res
     Ok(Query { filter, ..query })
 }
 
-/// The same, without the runs of the server itself.
+/// Adds the test that hides the server's own runs.
 fn outside_divisions(filter: Option<Filter>) -> Filter {
     let hidden = Test { attribute: Attribute::namespace_division(), condition: Condition::IsNull };
     Filter::all([Filter::Test(hidden)].into_iter().chain(filter).collect())
@@ -52,11 +51,11 @@ fn outside_divisions(filter: Option<Filter>) -> Filter {
 struct Converter<'a> {
     custom: &'a CustomAttributes,
     names_division: bool,
-    /// Attributes as the query calls them.
+    /// Attribute names as the query writes them.
     named: Vec<String>,
 }
 
-/// An attribute, and how the query calls it.
+/// An attribute, and its name in the query.
 struct Column<'a> {
     name: &'a str,
     attribute: Attribute,
@@ -224,7 +223,7 @@ fn condition(column: &Column<'_>, operator: Operator, right: &Expression) -> Res
 
 fn status_of(column: &Column<'_>, expression: &Expression) -> Result<Status, QueryError> {
     match scalar(expression)? {
-        // The reference looks at the type of a boolean before it looks for a status.
+        // The reference checks the type of a boolean before it looks up a status.
         flag @ Scalar::Bool(_) => Err(value(flag, column.name, &column.attribute).expect_err("a status is no boolean")),
         other @ (Scalar::Text(_) | Scalar::Int(_) | Scalar::Double(_)) => status::parse(&other),
     }
@@ -253,7 +252,7 @@ mod whole {
     use super::super::filter::Condition;
     use super::super::syntax::Operator;
 
-    /// An integer, or beyond all of them.
+    /// An `i64`, or a number out of its range.
     enum Place {
         Below,
         At(i64),

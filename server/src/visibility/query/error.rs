@@ -1,20 +1,20 @@
-//! What can be wrong with a query. The texts are the reference's; clients show them to people.
+//! Query errors. The texts are the reference's; clients show them to users.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
-    /// It cannot be read at all.
+    /// It does not parse.
     #[error("invalid query: malformed SQL query: {what} at position {position}{}", shown_near(.near))]
     Malformed {
         what: &'static str,
-        /// One past the end of what is wrong, in bytes, counting the words that the reference puts in front.
+        /// One past the end of the offending token, in bytes, including the reference's `select` prefix.
         position: usize,
-        /// What is wrong, if it has a text.
+        /// The offending token, if it has a text.
         near: String,
     },
-    /// It can be read, and means something that lists cannot do.
+    /// It parses, but visibility does not support it.
     #[error("invalid query: operation is not supported: {0}")]
     NotSupported(String),
-    /// It can be read, and means nothing.
+    /// It parses, but has no meaning.
     #[error("invalid query: invalid expression: {0}")]
     InvalidExpression(String),
     #[error("invalid query: invalid search attribute: {0}")]

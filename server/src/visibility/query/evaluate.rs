@@ -1,10 +1,9 @@
-//! What a filter means for one run: the definition that every plan must agree with.
+//! Evaluates a filter on one run: the definition that every plan must agree with.
 
 use std::borrow::Cow;
 
-use persistence::stores::visibility::value::{Value, phrases, words};
-
 use cluster::search_attributes::attribute::Attribute;
+use persistence::stores::visibility::value::{Value, phrases, words};
 
 use super::filter::{Condition, Filter, Test};
 
@@ -39,7 +38,7 @@ fn holds(condition: &Condition, value: Option<&Value>, attribute: &Attribute) ->
     }
 }
 
-/// What is not set equals nothing and differs from nothing; but a text and a list that are not set have none of the words.
+/// An unset value neither equals nor differs from any; but an unset text or keyword list has none of the words.
 fn holds_unset(condition: &Condition, attribute: &Attribute) -> bool {
     match condition {
         Condition::IsNull => true,

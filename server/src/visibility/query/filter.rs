@@ -1,18 +1,17 @@
-//! A query as the planner and the evaluator see it: typed, and without negations but in the tests themselves.
+//! A query as the planner and the evaluator see it: typed, with negations only inside tests.
 //!
-//! What the types do not say, the parser keeps: a test's values are of the attribute's type, save that a keyword list is
-//! tested with single keywords; a condition is one that the type allows; a connective has two terms or more, and none
-//! of its own kind.
-
-use persistence::stores::visibility::value::Value;
+//! The parser keeps what the types do not express: a test's values are of the attribute's type, except that a keyword
+//! list is tested with single keywords; a condition is one that the type allows; a connective has two terms or more,
+//! and none of its own kind.
 
 use cluster::search_attributes::attribute::Attribute;
+use persistence::stores::visibility::value::Value;
 
-/// A list's or a count's query.
+/// A list or count query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Nothing if every run is wanted. A query that does not name `TemporalNamespaceDivision` has the test that it is
-    /// not set among its terms: the runs of schedules and batches stay hidden.
+    /// `None` matches every run. A query that does not name `TemporalNamespaceDivision` gets the test that it is not
+    /// set: the runs of schedules and batches stay hidden.
     pub filter: Option<Filter>,
     /// Empty for the usual order: the latest closed first, open runs before all closed ones; then the latest started.
     pub order_by: Vec<OrderBy>,
@@ -33,8 +32,7 @@ pub struct Test {
     pub condition: Condition,
 }
 
-/// No condition holds for an attribute that is not set, but `IsNull`, and `NotEqual` and `NotIn` where they are asked of
-/// a text or a keyword list.
+/// For an unset attribute only `IsNull` holds, and `NotEqual` and `NotIn` of a text or a keyword list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// Of a text: it has any of the value's phrases. Of a keyword list: the keyword is in it.
@@ -44,10 +42,10 @@ pub enum Condition {
     LessOrEqual(Value),
     Greater(Value),
     GreaterOrEqual(Value),
-    /// Any of these. Empty if the query asks for what the type cannot hold: then it never holds.
+    /// Any of these. Empty, and so never true, if the type cannot hold the query's value.
     In(Vec<Value>),
     NotIn(Vec<Value>),
-    /// From the first to the second, both included. Nothing if the second is the lower one.
+    /// From the first to the second, both included. Matches nothing if the second is lower.
     Between(Value, Value),
     NotBetween(Value, Value),
     /// Keywords only.
@@ -70,11 +68,11 @@ pub enum Direction {
     Descending,
 }
 
-/// Bytes of a text that are looked for at the cost of one value.
+/// Bytes of a searched text that cost as much as one value.
 const TEXT_BYTES_PER_TEST: usize = 16;
 
 impl Filter {
-    /// What asking it of one run costs, in comparisons.
+    /// Cost of evaluating it on one run, in comparisons.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self {
@@ -105,7 +103,7 @@ impl Filter {
         if flat.len() == 1 { flat.swap_remove(0) } else { Self::Or(flat) }
     }
 
-    /// The filter that holds where this one was refused: what is not set stays outside of both.
+    /// The negation, pushed down to the tests; [`Condition`] says what holds for unset attributes.
     #[must_use]
     pub fn negated(self) -> Self {
         match self {
@@ -117,7 +115,7 @@ impl Filter {
 }
 
 impl Condition {
-    /// What asking it of one run costs, in comparisons.
+    /// Cost of evaluating it on one run, in comparisons.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self {
@@ -157,7 +155,7 @@ impl Condition {
     }
 }
 
-/// Each word of a text is looked for in the words of the run's.
+/// Each word of a text is searched in the words of the run's text.
 fn weight_of(value: &Value) -> usize {
     match value {
         Value::Text(text) => 1 + text.len() / TEXT_BYTES_PER_TEST,

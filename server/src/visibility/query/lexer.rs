@@ -20,12 +20,12 @@ pub(super) enum Kind {
     Number(String),
     /// One of `SYMBOLS`.
     Symbol(&'static str),
-    /// What cannot be read. Nothing comes after it.
+    /// Unreadable text; the last token.
     Bad(String),
     End,
 }
 
-/// Names that must stand in backticks, because the grammar needs them or another SQL would.
+/// Reserved words: names that need backticks because this grammar or another SQL uses them.
 const KEYWORDS: [&str; 29] = [
     "and",
     "or",
@@ -58,7 +58,7 @@ const KEYWORDS: [&str; 29] = [
     "for",
 ];
 
-/// Longer ones first: the first that fits is taken.
+/// Longest first: the first match is taken.
 const SYMBOLS: [&str; 23] = [
     "<=>", "<=", "<>", ">=", "!=", "&&", "||", "=", "<", ">", "(", ")", ",", ";", "+", "-", "*", "/", "%", "^", "~",
     ".", "!",

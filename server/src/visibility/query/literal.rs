@@ -1,16 +1,15 @@
-//! Values as queries write them, made into values of an attribute's type.
-
-use persistence::stores::visibility::value::{Value, ValueType};
-use workflow::Timestamp;
+//! Converts the literals of queries to values of an attribute's type.
 
 use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
 use cluster::search_attributes::datetime;
 use cluster::spans;
+use persistence::stores::visibility::value::{Value, ValueType};
+use workflow::Timestamp;
 
 use super::error::QueryError;
 use super::syntax::Expression;
 
-/// A value before anybody asked for its type.
+/// A literal before it is converted to an attribute's type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar {
     Text(String),
@@ -21,7 +20,7 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    /// As the reference's messages call its type.
+    /// Its type's name in the reference's messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "string",
@@ -75,7 +74,7 @@ fn number(written: &str) -> Option<Scalar> {
     written.parse().ok().filter(|number: &f64| number.is_finite()).map(Scalar::Double)
 }
 
-/// A value of the attribute's type. An integer attribute may be compared with a number that is none: then a `Double`.
+/// A value of the attribute's type; a `Double` if an integer attribute is compared with a number that is no `i64`.
 pub(super) fn value(scalar: Scalar, name: &str, attribute: &Attribute) -> Result<Value, QueryError> {
     if *attribute == Attribute::System(SystemAttribute::ExecutionDuration) {
         return duration_value(&scalar, name);
@@ -128,7 +127,7 @@ fn duration(text: &str) -> Option<i64> {
     text.parse().ok().or_else(|| spans::parse(text)).or_else(|| hours_minutes_seconds(text))
 }
 
-/// What follows the seconds does not count.
+/// Text after the seconds is ignored.
 fn hours_minutes_seconds(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, ':');
     let hours: i64 = parts.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The query language of lists and counts: from text to a filter, and what a filter means. Pure.
+//! The visibility query language: parses text to a filter, and evaluates a filter. Pure.
 //!
 //! The dialect, its quoting and the texts of its errors are the reference's, which reads queries as the end of a MySQL
 //! `SELECT`: [`lexer`] → [`syntax`] → [`convert`] (names, types, operators; values in [`literal`]) → [`filter`].
@@ -22,18 +22,18 @@ use filter::Query;
 /// Longer texts are refused: a query lists what it looks for, and a thousand run ids are 40 kB.
 const LENGTH_MAX: usize = 256 * 1024;
 
-/// Reads the query of a list or of a count in a namespace that has these attributes of its own.
+/// Parses a list or count query in a namespace with these custom search attributes.
 ///
 /// # Errors
-/// If the text is no query, or asks what an attribute or its type cannot answer.
+/// If the text is no query, or uses what an attribute or its type does not support.
 pub fn parse(text: &str, custom: &CustomAttributes) -> Result<Query, QueryError> {
     convert::query(&statement(text)?, custom)
 }
 
-/// The same for schedules, which stand among runs in a part of their own.
+/// The same for schedules, which are visibility records in a namespace division of their own.
 ///
 /// # Errors
-/// Also if it asks for what only runs have.
+/// Also if it names an attribute that only runs have.
 pub fn parse_for_schedules(text: &str, custom: &CustomAttributes) -> Result<Query, QueryError> {
     convert::schedules(&statement(text)?, custom)
 }

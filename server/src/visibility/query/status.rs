@@ -1,4 +1,4 @@
-//! How queries write a run's status: a name, short or long, or a number. Compared by number, kept by short name.
+//! Run statuses in queries: a name, short or long, or a number. Compared by number, stored by short name.
 
 use persistence::stores::visibility::value::Value;
 use proto::temporal::api::enums::v1::WorkflowExecutionStatus;
@@ -34,7 +34,7 @@ pub(in crate::visibility) fn number(name: &str) -> Option<usize> {
     STATUSES.iter().position(|(_, known)| *known == name)
 }
 
-/// A status that a query names, as its place in `STATUSES`.
+/// A status that a query names, as its index in `STATUSES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Status(usize);
 
@@ -60,7 +60,7 @@ impl Status {
         Value::Keyword(STATUSES[self.0].1.to_owned())
     }
 
-    /// The condition of an operator with one value on its right. An order is spelt out: names are ordered otherwise.
+    /// The condition of an operator with one value on its right. Order comparisons become `In`: names sort differently.
     pub(super) fn condition(self, operator: Operator) -> Option<Condition> {
         match operator {
             Operator::Equal => Some(Condition::Equal(self.value())),

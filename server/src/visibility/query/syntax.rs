@@ -1,4 +1,4 @@
-//! From tokens to a tree, by recursive descent. Knows the grammar; whether a name is an attribute is `convert`'s to say.
+//! Recursive-descent parser: from tokens to a tree. Checks the grammar; `convert` resolves names to attributes.
 
 use super::error::QueryError;
 use super::filter::Direction;
@@ -64,15 +64,15 @@ pub(super) enum Operator {
     NotIn,
     StartsWith,
     NotStartsWith,
-    /// One that SQL has and lists have not.
+    /// An SQL operator that visibility does not support.
     Foreign(&'static str),
 }
 
-/// What the reference puts before a query to make it a statement: its positions count from there.
+/// Lengths of the statement prefixes that the reference puts before a query: positions count from there.
 const BEFORE_CLAUSES: usize = "select * from table1 ".len();
 const BEFORE_FILTER: usize = "select * from table1 where ".len();
 
-/// So deep parentheses may stand in one another; recursion goes no deeper.
+/// Nesting of parentheses at most; bounds the recursion.
 const NESTING_MAX: usize = 200;
 
 pub(super) fn parse(text: &str) -> Result<Statement, QueryError> {
@@ -125,7 +125,7 @@ impl Parser {
         if self.take(wanted) { Ok(()) } else { Err(self.wrong()) }
     }
 
-    /// What may follow the filter: groups, order, nothing else.
+    /// Clauses after the filter: `GROUP BY` and `ORDER BY`, nothing else.
     fn clauses(&mut self, filter: Option<Expression>) -> Result<Statement, QueryError> {
         let mut statement = Statement { filter, group_by: Vec::new(), order_by: Vec::new() };
         if self.take("group") {
@@ -187,7 +187,7 @@ impl Parser {
     }
 
     fn maybe_not(&mut self) -> Result<Expression, QueryError> {
-        // Two negations are none: so many of them as one likes make the tree one deeper.
+        // Two negations cancel: any number of them makes the tree at most one deeper.
         let mut negations = 0_usize;
         while self.take("not") {
             negations += 1;

@@ -23,7 +23,7 @@ pub(super) async fn check(world: &World, sent: &Sent) -> usize {
     n_transitions
 }
 
-/// Lists tell each run once, and as closed.
+/// Visibility returns each run once, and as closed.
 pub(super) async fn check_lists(world: &World, sent: &Sent) {
     let open: Vec<String> = ids(world.listed("ExecutionStatus = 'Running'").await);
     assert!(open.is_empty(), "lists tell as open: {open:?}");

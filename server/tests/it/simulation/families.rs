@@ -1,5 +1,5 @@
-//! Families under faults: parents with children, who all tell one collector their news. Whatever the store does and
-//! however often the node dies, no child is lost or doubled, and the news of each parent arrive once and in order.
+//! Families under faults: parents with children, which all signal one collector. Whatever the store does and however
+//! often the node dies, no child is lost or doubled, and the signals of each parent arrive once and in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ const N_CRASHES: u64 = 4;
 /// Long enough for whatever was on its way to a worker when a run was paused.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What a worker tells of a run: the signals that it has seen.
+/// A worker's answer to a query: the signals that it has seen.
 fn seen_signals(events: &[HistoryEvent]) -> Payloads {
     let ids = events.iter().filter_map(|event| match event.attributes.as_ref() {
         Some(Attributes::WorkflowExecutionSignaledEventAttributes(signal)) => Some(signal.request_id.as_str()),
@@ -60,7 +60,7 @@ pub(super) async fn answer_alone(services: &Services, task_token: bytes::Bytes, 
         token: Some(matching::QueryTaskToken::decode(task_token).unwrap()),
         request: Some(answer),
     };
-    // Who asked may have given up.
+    // The caller may have given up.
     let _ = services.matching.respond_query_task_completed(answer).await;
 }
 
@@ -104,7 +104,7 @@ impl Client {
         loop {
             match self.node.services().history.query_workflow(query.clone()).await {
                 Ok(answer) => return answer,
-                // Its first task is not done yet, or so many were lost with their nodes that the run seems to fail.
+                // Its first task is not done yet, or enough were lost with their nodes that the run seems to fail.
                 Err(ServiceError::WorkflowNotReady(_)) => tokio::time::sleep(Duration::from_millis(500)).await,
                 Err(error) => pause_after(&error).await,
             }

@@ -1,4 +1,4 @@
-//! What lists tell when word of a run arrives late: after its owner lost the shard, and its successor told what became of it.
+//! Visibility when a write of a run arrives late: after its owner lost the shard and its successor wrote a later state.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use super::deleting::{delete, start, terminate, until_gone};
 use super::simulate;
 use super::world::World;
 
-/// Lists hear of a change within a round or two; a successor waits for the lease first.
+/// Visibility writes take a round or two; a successor waits for the lease first.
 const TOLD: Duration = Duration::from_secs(10);
 
-/// Word of a run: a batch of the table that lists read with more than a segment's announcement in it.
+/// A visibility write of a run: a batch of that table with more than a segment's announcement in it.
 fn tells_of_a_run(batch: &Batch) -> bool {
     batch.partition.table.0.name == "visibility" && batch.all_puts().count() > 1
 }
 
-/// Statuses of all runs that a list tells of.
+/// Statuses of all runs that visibility returns.
 async fn listed(world: &World, query: &str) -> Vec<WorkflowExecutionStatus> {
     world.listed(query).await.iter().map(|run| run.status()).collect()
 }
 
-/// A node tells lists of a start, and is gone before that has arrived.
+/// A node crashes while its visibility write of a start is in flight.
 async fn a_start_on_its_way(model: &std::sync::Arc<Model>) -> World {
     let world = World::start(model, 1).await;
     model.inject_when(Fault::AppliedLater, tells_of_a_run);

@@ -65,7 +65,7 @@ async fn load_under_faults(seed: u64, faults: Faults, plan: &Plan, config: Histo
 async fn check_end(model: &Arc<Model>, seed: u64, sent: &Sent) -> usize {
     let successor = World::start(model, seed).await;
     let n_transitions = checker::check(&successor, sent).await;
-    // By then lists have heard all from the successor; what others told them may be on its way for longer.
+    // By then all visibility writes of the successor are done; those of others may be in flight for longer.
     tokio::time::sleep(Duration::from_secs(60)).await;
     model.deliver_late();
     checker::check_lists(&successor, sent).await;

@@ -59,7 +59,7 @@ async fn start(world: &World, workflow_id: &str) {
     world.handle().services().history.start_workflow_execution(request).await.unwrap();
 }
 
-/// The first of its timers; that lists cannot be told of the run is put aside, too.
+/// The first timer in the dead-letter queue, which also has the run's visibility task.
 async fn first_dead_timer(model: &Arc<Model>, shard: i32) -> DeadLetter {
     let queues = Stores::new(Arc::clone(model) as Arc<dyn Engine>).queues;
     let queue = QueueKey { queue_type: 1, name: format!("shard-{shard}").into() };

@@ -1,5 +1,5 @@
-//! Updates under faults: clients send each until they hear its outcome. Whatever the store does and however often the node
-//! dies, an update is done once, its outcome is its own, and one that is rejected leaves no trace.
+//! Updates under faults: clients send each until they get its outcome. Whatever the store does and however often the
+//! node dies, an update is done once, its outcome is its own, and one that is rejected leaves no trace.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -90,9 +90,9 @@ async fn update(node: &Handle, workflow_id: &str, id: &str) {
         let answer = node.services().history.update_workflow_execution(request.clone()).await;
         let outcome = match answer {
             Ok(updated) if updated.stage() == Stage::Completed => updated.outcome.unwrap().value.unwrap(),
-            // Nobody answered it for as long as a poll lasts.
+            // No answer for the duration of a poll.
             Ok(_) => continue,
-            // So many workflow tasks were lost with their nodes that the run seems to fail.
+            // Enough workflow tasks were lost with their nodes that the run seems to fail.
             Err(ServiceError::WorkflowNotReady(_)) => {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;

@@ -1,5 +1,5 @@
 //! A node without a network: the services of one process on the model engine. Clients reach it through a handle that
-//! outlives a crash.
+//! survives a crash.
 
 use std::sync::{Arc, Mutex};
 
@@ -159,7 +159,7 @@ impl World {
         client::history(&self.handle, execution(workflow_id)).await
     }
 
-    /// All runs that a list tells of.
+    /// All runs that a query returns.
     pub(super) async fn listed(&self, query: &str) -> Vec<WorkflowExecutionInfo> {
         let request = ListRequest {
             namespace_id: NamespaceId(NAMESPACE_ID.parse().unwrap()),

@@ -62,7 +62,7 @@ async fn uploads_that_never_end_hold_a_bounded_part_of_memory_and_are_ended() {
     is_served(process.address).await;
     let held = process.memory_mib();
     assert!(held < MEMORY_MIB_MAX, "{held} MiB");
-    // Nobody has gone, and they are ended all the same.
+    // No client has disconnected, and the uploads are ended all the same.
     eventually("uploads are ended", || async { process.memory_mib() < MEMORY_MIB_MAX / 2 }).await;
     is_served(process.address).await;
     drop(uploads);

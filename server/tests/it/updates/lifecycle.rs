@@ -75,7 +75,7 @@ async fn one_id_is_one_update_while_it_runs_and_after() {
         assert_eq!((updated.stage(), updated.outcome), (Stage::Completed, success()));
     }
     let n_events = scene.history().await.len();
-    // The outcome outlives the run, and the server's memory.
+    // The outcome survives the run, and a restart of the server.
     scene.terminate().await;
     let given = a_node_in(given.stop().await).await;
     let scene = Scene::new(&given, "same-id");
@@ -151,7 +151,7 @@ async fn an_update_survives_the_node_that_took_it() {
     let lost = scene.update("u", Stage::Completed);
     let task = scene.poll().await;
     let given = a_node_in(given.stop().await).await;
-    // Whoever waited hears that the server is gone, not that the update is.
+    // The waiting caller gets "unavailable", not the loss of the update.
     assert_eq!(lost.await.unwrap().unwrap_err().code(), Code::Unavailable);
     let scene = Scene::new(&given, "restart");
     let again = scene.update("u", Stage::Completed);

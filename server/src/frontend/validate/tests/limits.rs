@@ -6,14 +6,14 @@ use proto::temporal::api::common::v1::link::{Variant as LinkVariant, Workflow};
 use super::*;
 
 type Start = public::StartWorkflowExecutionRequest;
-/// What is limited, its limit, a start that has so much of it, and what is said of too much.
+/// The limited item, its limit, a start with that amount of it, and the error beyond the limit.
 type Limited = (&'static str, usize, fn(&mut Start, usize), fn(usize) -> String);
 
 fn name(length: usize) -> String {
     "x".repeat(length)
 }
 
-/// The message that encodes to so many bytes, of those with more and more data.
+/// The message that encodes to exactly `bytes`, found by growing its data.
 fn sized<M: Message>(bytes: usize, with_data: impl Fn(usize) -> M) -> M {
     const OVERHEAD_MAX: usize = 64;
     let mut messages = (bytes - OVERHEAD_MAX..bytes).map(with_data);

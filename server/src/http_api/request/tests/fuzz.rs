@@ -77,7 +77,7 @@ fn fuzz_requests_in_json() {
         let payloads = if random.random() { Payloads::Short } else { Payloads::InFull };
         let Ok(message) = message(found, &query, &body, payloads) else { continue };
         n_read += 1;
-        // What was read can be sent and read again, and told in JSON.
+        // A parsed message can be encoded, decoded and converted to JSON.
         let sent = message.encode_to_vec();
         let again = DynamicMessage::decode(found.route.input.clone(), sent.as_slice());
         let again = again.unwrap_or_else(|error| panic!("round {round} (seed {SEED}): {error}"));

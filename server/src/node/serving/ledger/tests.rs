@@ -1,4 +1,4 @@
-//! Who is let in, who is told that there is no room, and who has to go.
+//! Admission, refusal for lack of room, and closing of connections.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn connected(ledger: &Arc<Ledger>) -> Arc<Account> {
     account
 }
 
-/// A call that has sent so much of its request, and not the end.
+/// A call that has sent `bytes` of its request, and not the end.
 fn uploading(account: &Arc<Account>, bytes: usize) -> CallCharge {
     let call = CallCharge::new(Arc::clone(account), 0).unwrap();
     call.received(bytes).unwrap();

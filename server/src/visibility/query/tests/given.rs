@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use persistence::stores::visibility::value::{Value, ValueType};
-use workflow::Timestamp;
-
 use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
 use cluster::search_attributes::custom::CustomAttributes;
 use cluster::search_attributes::datetime;
+use persistence::stores::visibility::value::{Value, ValueType};
+use workflow::Timestamp;
 
 use super::super::evaluate::matches;
 use super::super::parse;

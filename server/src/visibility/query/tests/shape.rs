@@ -1,8 +1,7 @@
 //! What a filter looks like to a planner: flat, without negations, its values of the attributes' types.
 
-use persistence::stores::visibility::value::{Value, ValueType};
-
 use cluster::search_attributes::attribute::{Attribute, SystemAttribute};
+use persistence::stores::visibility::value::{Value, ValueType};
 
 use super::super::filter::{Condition, Direction, Filter, OrderBy, Test};
 use super::super::parse;
