@@ -1,4 +1,5 @@
-//! `ServiceError` and its conversion to gRPC: the only maker of `tonic::Status`. Details are the typed ones SDKs decode.
+//! `ServiceError` and its conversion to gRPC; no other server code makes a `tonic::Status`. Details are the typed ones
+//! that SDKs decode.
 
 use persistence::error::StoreError;
 use prost::{Message, Name};
@@ -15,7 +16,7 @@ use workflow::{LimitCause, Rejection};
 
 mod trailers;
 
-/// What a service answers instead of a response; each variant is one thing that a client can tell apart.
+/// Error of a service call; each variant is one that a client can distinguish.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ServiceError {
     #[error("{0}")]
@@ -28,7 +29,7 @@ pub enum ServiceError {
     NamespaceAlreadyExists { namespace: String },
     #[error("{0}")]
     AlreadyExists(String),
-    /// The namespace is deprecated or deleted, and this cannot be done in it.
+    /// The namespace is deprecated or deleted, and does not allow the call.
     #[error("Namespace has invalid state: {}. Must be {}.", state_name(*state), state_names(allowed))]
     NamespaceInvalidState { namespace: String, state: NamespaceState, allowed: Vec<NamespaceState> },
     #[error("{message}")]
@@ -39,19 +40,19 @@ pub enum ServiceError {
     PermissionDenied { message: String, reason: String },
     #[error("{0}")]
     FailedPrecondition(String),
-    /// Its workflow tasks fail, or it has had none yet: what needs one cannot be done now.
+    /// The run's workflow tasks fail, or it has had none yet: a call that needs one cannot be served now.
     #[error("{0}")]
     WorkflowNotReady(String),
     /// The workflow answered a query with an error.
     #[error("{message}")]
     QueryFailed { message: String, failure: Option<Box<Failure>> },
-    /// A task that somebody else has, or that is over: between our services only.
+    /// The task is already started, or over. Between our services only.
     #[error("{0}")]
     TaskAlreadyStarted(String),
-    /// Nobody polls the sticky queue: the task goes to the normal one at once. Between our services only.
+    /// The sticky queue has no poller: the task goes to the normal one at once. Between our services only.
     #[error("sticky worker unavailable, please use original task queue.")]
     StickyWorkerUnavailable,
-    /// This node no longer owns the shard: find its owner and ask again.
+    /// This node no longer owns the shard: retry at its owner.
     #[error("shard {0} is owned by another node")]
     ShardOwnershipLost(i32),
     #[error("{0}")]
@@ -61,20 +62,20 @@ pub enum ServiceError {
     Store(StoreError),
     #[error("{0}")]
     DeadlineExceeded(String),
-    /// The caller may try the whole again.
+    /// The caller may retry the whole request.
     #[error("{0}")]
     Aborted(String),
-    /// Of several operations, all or none of which are done: what each of them met. `None` was done.
+    /// Outcome of each operation of a multi-operation. `None` if it succeeded.
     #[error("Update-with-Start could not be executed.")]
     Operations(Vec<Option<ServiceError>>),
-    /// One of several operations was not done because another could not be.
+    /// An operation was skipped because another one failed.
     #[error("Operation was aborted.")]
     OperationAborted,
     #[error("{0}")]
     Unimplemented(String),
     #[error("{0}")]
     Internal(String),
-    /// What is stored cannot be read: the run is left alone.
+    /// Stored data cannot be read: the run is left unchanged.
     #[error("{0}")]
     DataLoss(String),
 }
@@ -89,7 +90,7 @@ impl ServiceError {
         })
     }
 
-    /// Clients know schedules as workflows of the server's.
+    /// Clients know schedules as workflows of the server.
     #[must_use]
     pub fn schedule_not_found(schedule_id: &str) -> Self {
         Self::NotFound(format!("workflow not found for ID: temporal-sys-scheduler:{schedule_id}"))
@@ -105,7 +106,7 @@ impl ServiceError {
         Self::Operations(met.into())
     }
 
-    /// Worth another try by our own services, as opposed to an answer that would come again.
+    /// Whether our own services may retry, as opposed to an error that would recur.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(
@@ -123,7 +124,7 @@ impl ServiceError {
         )
     }
 
-    /// What a client of the public API gets to see: our inner workings stay in the log, found again by the hash.
+    /// The error for clients of the public API: internal details stay in the log, under `hidden_hash`.
     #[must_use]
     pub fn for_client(self) -> Self {
         match self {
@@ -157,13 +158,16 @@ impl ServiceError {
         }
     }
 
-    /// Under this number the log has what `for_client` hid.
+    /// Hash of the log entry with the details that `for_client` hides.
     #[must_use]
     pub fn hidden_hash(&self) -> Option<u32> {
+        if let Self::Operations(met) = self {
+            return met.iter().flatten().find_map(Self::hidden_hash);
+        }
         matches!(self, Self::Internal(_) | Self::DataLoss(_)).then(|| hash(&self.to_string()))
     }
 
-    /// It says nothing against the server: the caller's own doing, or the namespace's.
+    /// Whether the caller or its namespace caused it, not the server.
     #[must_use]
     pub fn is_expected(&self) -> bool {
         if let Self::ResourceExhausted { scope, .. } = self {
@@ -180,7 +184,7 @@ impl ServiceError {
         is_callers || *self == Self::StickyWorkerUnavailable
     }
 
-    /// As metrics name it.
+    /// The error's type in metrics.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -229,7 +233,7 @@ impl ServiceError {
             }
             Self::DeadlineExceeded(_) => Code::DeadlineExceeded,
             Self::Aborted(_) | Self::OperationAborted => Code::Aborted,
-            // That of the first one that was tried and failed.
+            // The code of the first operation that failed itself.
             Self::Operations(met) => {
                 let mut failed = met.iter().flatten().filter(|one| **one != Self::OperationAborted);
                 failed.next().map_or(Code::Aborted, Self::code)
@@ -292,7 +296,7 @@ impl ServiceError {
     }
 }
 
-/// What one of several operations met, as it would be told alone.
+/// Status of one of several operations, as if it came alone.
 fn operation_status(error: &ServiceError) -> OperationStatus {
     let details = error.detail().into_iter().collect();
     OperationStatus { code: error.code().into(), message: error.to_string(), details }
@@ -320,7 +324,7 @@ impl From<ServiceError> for Status {
     }
 }
 
-/// The store as a whole does not serve, and will again by itself.
+/// The store as a whole is down, and recovers by itself.
 #[must_use]
 pub fn store_down(reason: &str) -> Status {
     ServiceError::Unavailable(format!("the store is down: {reason}; it is opened again as soon as that is over")).into()
@@ -332,14 +336,13 @@ pub fn panicked() -> Status {
     Status::internal("something went wrong, please retry")
 }
 
-/// Nothing of the HTTP API is at this path. No detail: it is not a thing of a namespace that was looked for.
+/// The HTTP API has no such path. Without a detail: no object of a namespace was looked up.
 #[must_use]
 pub fn no_such_path() -> Status {
     Status::not_found("Not Found")
 }
 
-/// A request's body that ended with an error: a refusal of ours (there was no room for it, or it came too late), or what
-/// is wrong with it.
+/// Status of a request's body that ended with an error: our own refusal (no room, or too late), or a malformed body.
 #[must_use]
 pub fn unreadable_body(error: Box<dyn std::error::Error + Send + Sync>) -> Status {
     match Status::try_from_error(error) {
@@ -349,9 +352,9 @@ pub fn unreadable_body(error: Box<dyn std::error::Error + Send + Sync>) -> Statu
     }
 }
 
-/// Answers of the gRPC library in the words of the reference's one, which SDKs look for: an RPC without a handler, and a
-/// message over the limit as it was sent or once decompressed. An SDK retries what it does not recognise. `None`: the
-/// answer stands.
+/// Rewords errors of the gRPC library like the reference's, which SDKs look for: an RPC without a handler, and a
+/// message over the limit as sent or once decompressed. An SDK retries what it does not recognise. `None` if the
+/// response stands.
 #[must_use]
 pub fn restated(headers: &HeaderMap, method: &str) -> Option<Status> {
     let status = Status::from_header_map(headers)?;
@@ -390,7 +393,7 @@ impl From<Rejection> for ServiceError {
             Rejection::FailedPrecondition(_) => Self::FailedPrecondition(message),
             Rejection::WorkflowNotReady(_) => Self::WorkflowNotReady(message),
             Rejection::LimitExceeded { cause, .. } => match cause {
-                // The reference answers the full run's caller as it would a wrong request.
+                // The reference answers a full run like an invalid request.
                 LimitCause::Signals | LimitCause::BlobSize => Self::InvalidArgument(message),
                 LimitCause::Updates => Self::FailedPrecondition(message),
                 LimitCause::UpdatesInFlight => Self::ResourceExhausted {
@@ -446,7 +449,7 @@ fn state_names(states: &[NamespaceState]) -> String {
 }
 
 fn packed<M: Message + Name>(message: &M) -> prost_types::Any {
-    // Clients of other languages look for the whole address of a type.
+    // Clients in other languages look for the full type URL.
     let type_url = format!("type.googleapis.com/{}", M::full_name());
     prost_types::Any { type_url, value: message.encode_to_vec() }
 }

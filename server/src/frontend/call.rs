@@ -1,51 +1,50 @@
-//! A call as it comes in: the request, and how long its caller waits. Calls to our own services are repeated while a
-//! shard moves, so that the caller sees latency and no error.
+//! An incoming call: the request and its deadline. Calls to our own services are retried while a shard moves, so that
+//! the caller sees latency and no error.
 
 use std::future::Future;
 use std::time::Duration;
 
+use cluster::env::Env;
+use cluster::errors::ServiceError;
+use cluster::metrics::CallUnderWay;
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tracing::{error, warn};
 
-use cluster::env::Env;
-use cluster::errors::ServiceError;
-use cluster::metrics::CallUnderWay;
-
-/// A public request, its caller's patience, and what is known of the caller.
+/// A public request, its deadline, and its client's properties.
 pub(crate) struct Call<T> {
     pub(crate) request: T,
     pub(crate) deadline: Deadline,
     pub(crate) client: Client,
 }
 
-/// What a client says in the header `supported-features` if it knows that a run which completed, failed or timed out may name
-/// the run that follows it. sdk-java, for one, does not say it.
+/// Value of the header `supported-features` by which a client declares that it follows the next run, which a completed,
+/// failed or timed-out run may name. sdk-java, for one, does not send it.
 const FOLLOWS_NEXT_RUN: &str = "follows-next-run-id";
 
-/// Who calls, as far as it makes a difference.
+/// Client properties that affect the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Client {
     pub(crate) kind: ClientKind,
-    /// It goes on to the run that a close event names (`FOLLOWS_NEXT_RUN`).
+    /// Follows the next run that a close event names (`FOLLOWS_NEXT_RUN`).
     pub(crate) follows_next_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientKind {
-    /// The command line or the web page: a person looks at the answer.
+    /// The CLI or the web UI: a person reads the response.
     Viewer,
-    /// A program: an SDK, or whatever else.
+    /// An SDK or any other program.
     Program,
 }
 
-/// When the caller stops waiting; `None` is never.
+/// The caller's deadline; `None` if it set none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Deadline(Option<Instant>);
 
-/// How long one of our services may be away, at most: a shard that moves is back well before.
+/// Longest retry of an unavailable service; a shard move takes much less.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Our own error reaches the caller this long before it gives up by itself.
+/// Margin before the caller's deadline, so that it gets our error and not a timeout.
 const TAIL_ROOM: Duration = Duration::from_millis(200);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -75,7 +74,7 @@ impl Client {
 }
 
 impl Deadline {
-    /// How long the caller still waits.
+    /// Time left until the deadline.
     pub(crate) fn remaining(self) -> Option<Duration> {
         self.0.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
@@ -86,7 +85,7 @@ impl Deadline {
     }
 }
 
-/// Asks until the answer is one that would come again, or patience ends.
+/// Retries transient errors with backoff, for at most `PATIENCE` and until `TAIL_ROOM` before the caller's deadline.
 pub(crate) async fn patiently<T, F>(
     env: &Env,
     deadline: Deadline,
@@ -115,7 +114,7 @@ where
     }
 }
 
-/// The end of a call: what the client gets. An error of ours ends here, so it is logged and counted here.
+/// Completes a call. Errors end here, so they are counted here, and logged if they are the server's.
 pub(crate) async fn answer<T>(
     method: &'static str,
     reply: impl Future<Output = Result<T, ServiceError>>,
@@ -127,17 +126,17 @@ pub(crate) async fn answer<T>(
     };
     call.failed(&error);
     match (&error, error.hidden_hash()) {
-        (_, Some(hash)) => error!(method, %error, hash = format_args!("{hash:08x}"), "a call failed"),
+        (_, Some(hash)) => error!(method, ?error, hash = format_args!("{hash:08x}"), "call failed"),
         (ServiceError::Unavailable(_) | ServiceError::Store(_) | ServiceError::ShardOwnershipLost(_), None) => {
-            warn!(method, %error, "a call failed")
+            warn!(method, %error, "call failed")
         }
-        // The rest is the client's own doing, and the client is told.
+        // Client errors are only returned to the client.
         (_, None) => {}
     }
     Err(error.for_client().into())
 }
 
-/// How long the caller waits, if it says so.
+/// The caller's timeout, if it sends one.
 pub(crate) fn grpc_timeout(metadata: &MetadataMap) -> Option<Duration> {
     parse_timeout(metadata.get("grpc-timeout")?.to_str().ok()?)
 }

@@ -1,6 +1,6 @@
-//! One task-queue partition: its matcher, its backlog, and who waits. A queue has one partition for now.
+//! One task-queue partition: its matcher, its backlog, its waiting callers. A queue has one partition for now.
 //!
-//! Callers come in here; what needs the store is done by the partition's keeper (`keeper.rs`), which they wake.
+//! Callers enter here; the partition's keeper (`keeper.rs`), which they wake, accesses the store.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -19,56 +19,56 @@ use super::queues::Queues;
 use super::state::{Offered, Phase, State};
 use super::task::{Kind, QueueKey, Task};
 
-/// A sticky queue that was not polled for so long has lost its worker. Twice the time after which history takes the
-/// task back anyway.
+/// A sticky queue without a poll for this long has lost its worker. Twice the time after which history reschedules the
+/// task anyway.
 const STICKY_WORKER_GONE_AFTER: Duration = Duration::from_secs(10);
 
-/// A start that could not be recorded is tried again after so long, doubled each time up to the longest.
+/// Base and maximum of the exponential backoff after a start could not be recorded.
 const PUT_OFF_FIRST: Duration = Duration::from_millis(100);
 const PUT_OFF_LONGEST: Duration = Duration::from_secs(10);
 
-/// After so many failures in a row a task moves to the end of the backlog, where it no longer holds the ack level.
+/// Failures in a row after which a task moves to the end of the backlog, where it no longer holds the ack level.
 const RESPOOL_AFTER: u32 = 6;
 
 pub(super) struct Partition {
     key: QueueKey,
     env: Env,
     state: Mutex<State>,
-    /// Tells the keeper that there may be something to do.
+    /// Wakes the keeper when it may have work.
     wake: Notify,
-    /// Tells those who wait for the keeper to have loaded it.
+    /// Notifies callers that wait for the load.
     loaded: Notify,
-    /// The node's queues, which own this one: where tasks go that a sticky queue cannot keep.
+    /// The node's queues, which own this one: they take tasks that a sticky queue cannot keep.
     queues: Weak<Queues>,
 }
 
-/// What became of a task that was added.
+/// Outcome of adding a task.
 #[derive(Debug)]
 pub(super) enum Added {
-    /// A poller has it, and history knows.
+    /// A poller got it, and its start is settled.
     Matched,
     /// It waits in the backlog.
     Spooled,
-    /// Nothing: this partition is unloaded, or being so, and must be loaded again.
+    /// Not added: this partition is unloaded, or unloading, and must be loaded again.
     Closed(Task),
 }
 
-/// What became of a query that was asked.
+/// Outcome of submitting a query.
 pub(super) enum Asked {
     /// A poller has it, or will.
     Waiting,
-    /// Nobody polls this sticky queue.
+    /// No worker polls this sticky queue.
     NoWorker(Query),
-    /// This partition is unloaded, or being so, and must be loaded again.
+    /// This partition is unloaded, or unloading, and must be loaded again.
     Closed(Query),
 }
 
 /// How a poll ended.
 pub(super) enum Polled {
     Found(Delivery),
-    /// The time is up, the poll was cancelled, or the worker is to look elsewhere.
+    /// The deadline passed, the poll was cancelled, or the worker is to poll elsewhere.
     Empty,
-    /// This partition is unloaded, or being so: load it again.
+    /// This partition is unloaded, or unloading: load it again.
     Closed,
 }
 
@@ -85,7 +85,7 @@ impl Partition {
         &self.key
     }
 
-    /// By the monotonic clock, for rates and waits. What is stored or shown is by `env().now()`.
+    /// Monotonic time, for rates and waits. Stored or shown times are by `env().now()`.
     pub(super) fn now(&self) -> Timestamp {
         self.env.monotonic()
     }
@@ -94,7 +94,7 @@ impl Partition {
         &self.env
     }
 
-    /// Gives the task to a poller, or keeps it. Done only when it cannot be lost any more.
+    /// Gives the task to a poller, or keeps it. Returns once it cannot be lost.
     pub(super) async fn add(self: &Arc<Self>, mut task: Task) -> Result<Added, ServiceError> {
         self.state().rates.added.count(self.now());
         loop {
@@ -114,7 +114,7 @@ impl Partition {
         }
     }
 
-    /// Waits for a task until the deadline, or until `cancelled` is.
+    /// Waits for a task or query until the deadline, or until cancelled.
     pub(super) async fn poll(
         self: &Arc<Self>,
         poller: &Poller,
@@ -130,32 +130,32 @@ impl Partition {
             biased;
             found = &mut receiver => (PollEnd::Answered, found.map_or(Polled::Closed, ended)),
             () = tokio::time::sleep_until(deadline) => {
-                // Closed first: a task that was sent in this very moment is taken, none can follow.
+                // Closed first: takes a task that was sent concurrently, none can follow.
                 receiver.close();
                 (PollEnd::Answered, receiver.try_recv().map_or(Polled::Empty, ended))
             }
-            // A task that was sent in this very moment drops out of the channel and is given back.
+            // A task that was sent concurrently is dropped with the channel, which returns it.
             _ = cancelled => (PollEnd::WorkerLeft, Polled::Empty),
         };
         waiting.end = end;
         polled
     }
 
-    /// The worker of this sticky queue has left. What waits here goes to the queue that the worker shared with others,
-    /// rather than to nobody until it times out.
+    /// The worker of this sticky queue has left: moves the waiting tasks to its normal queue, rather than let them time
+    /// out.
     pub(super) fn release(self: &Arc<Self>) {
         let tasks = self.state().release();
         self.wake.notify_one();
         self.move_to_normal_queue(tasks);
     }
 
-    /// In the background: nobody waits for it. A task that cannot be moved comes back by history's timer.
+    /// In the background: no caller waits. A task that cannot be moved is rescheduled by history's timer.
     fn move_to_normal_queue(self: &Arc<Self>, tasks: Vec<Task>) {
         let normal_queue = self.state().normal_queue().map(str::to_owned);
         let (Some(name), Some(queues)) = (normal_queue, self.queues.upgrade()) else { return };
-        let now = self.now();
+        let time = self.env.now();
         let tasks: Vec<Task> =
-            tasks.into_iter().filter(|task| !task.is_expired(now)).map(Task::without_expiry).collect();
+            tasks.into_iter().filter(|task| !task.is_expired(time)).map(Task::without_expiry).collect();
         if tasks.is_empty() {
             return;
         }
@@ -163,7 +163,7 @@ impl Partition {
         tokio::spawn(async move { queues.add_all(&key, tasks).await });
     }
 
-    /// Gives the query to a poller, or lets it wait for one.
+    /// Gives the query to a poller, or queues it for one.
     pub(super) fn ask(self: &Arc<Self>, query: Query) -> Asked {
         let now = self.now();
         let mut state = self.state();
@@ -178,7 +178,7 @@ impl Partition {
         Asked::Waiting
     }
 
-    /// Its caller waits no longer.
+    /// Removes a query whose caller is gone.
     pub(super) fn unask(&self, query: u64) {
         self.state().unask(query);
     }
@@ -192,7 +192,7 @@ impl Partition {
         self.state().was_polled_within(span, self.now())
     }
 
-    /// Hands out what can be handed out now.
+    /// Dispatches what can be dispatched now.
     pub(super) fn match_all(self: &Arc<Self>) {
         let now = self.now();
         let mut state = self.state();
@@ -200,7 +200,7 @@ impl Partition {
         self.wake_if_wanted(&state, now);
     }
 
-    /// The backlog's task is done with.
+    /// Finishes a backlog task.
     pub(super) fn finish(&self, rank: Rank) {
         let now = self.now();
         let mut state = self.state();
@@ -208,14 +208,14 @@ impl Partition {
         self.wake_if_wanted(&state, now);
     }
 
-    /// A poller that was to have it went away.
+    /// Returns a task whose poller went away.
     pub(super) fn give_back(self: &Arc<Self>, rank: Rank, task: Task) {
         let orphan = self.state().give_back(rank, task);
         self.wake.notify_one();
         self.move_to_normal_queue(orphan.into_iter().collect());
     }
 
-    /// Its start could not be recorded: not at once again.
+    /// Backs off a task whose start could not be recorded.
     pub(super) fn put_off(self: &Arc<Self>, rank: Rank, mut task: Task) {
         task.n_failures += 1;
         let mut state = self.state();
@@ -250,7 +250,7 @@ impl Partition {
         hint
     }
 
-    /// Closes it if nothing waits in it and nobody used it lately.
+    /// Closes it if nothing waits in it and it was not used lately.
     pub(super) fn close_if_unused(&self, now: Timestamp) -> bool {
         let mut state = self.state();
         let is_unused = state.is_unused_for(STICKY_WORKER_GONE_AFTER, now);
@@ -261,13 +261,13 @@ impl Partition {
         is_unused
     }
 
-    /// Takes nothing more; the keeper writes what waits and ends.
+    /// Accepts nothing more; the keeper writes waiting tasks and ends.
     pub(super) fn drain(&self) {
         self.state().drain();
         self.wake.notify_one();
     }
 
-    /// Resolves when the store was asked what it has of this queue, or will not be.
+    /// Resolves once the partition has left the loading phase.
     pub(super) async fn loaded(&self) {
         let loaded = self.loaded.notified();
         if self.state().phase() == Phase::Loading {
@@ -283,13 +283,13 @@ impl Partition {
         self.state().phase() == Phase::Closed
     }
 
-    /// Resolves when somebody may have left something for the keeper to do.
+    /// Resolves when there may be work for the keeper.
     pub(super) async fn woken(&self) {
         self.wake.notified().await;
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in there is a broken assertion about one queue; the others' polls must not fall with it.
+        // A panic in there is a failed assertion in one call; poisoning must not fail the others' polls.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -316,7 +316,7 @@ impl Partition {
     }
 }
 
-/// A poll's place in the matcher, given up however the poll ends.
+/// A poll's entry in the matcher, removed on drop.
 struct WaitingPoller<'a> {
     partition: &'a Partition,
     key: PollerKey,
@@ -326,11 +326,11 @@ struct WaitingPoller<'a> {
 
 #[derive(Clone, Copy)]
 enum PollEnd {
-    /// With a task, or empty: its worker comes again.
+    /// With a task, or empty: its worker will poll again.
     Answered,
-    /// The worker said that it leaves.
+    /// Cancelled: its worker shuts down.
     WorkerLeft,
-    /// The caller broke the call off. It may have left, so this does not count as having been seen.
+    /// The caller aborted the call. It may have left, so this does not count as a poll.
     CallerGone,
 }
 

@@ -15,6 +15,9 @@ fn our_inner_workings_stay_inside() {
         assert_eq!((status.code(), status.message()), (code, message));
     }
     assert_eq!(ServiceError::Internal(String::new()).hidden_hash(), Some(0x811c_9dc5));
+    let of_second = ServiceError::Operations(vec![None, Some(ServiceError::Internal(String::new()))]);
+    assert_eq!(of_second.hidden_hash(), Some(0x811c_9dc5), "it is logged");
+    assert_eq!(ServiceError::Operations(vec![None, Some(ServiceError::NotFound("no".into()))]).hidden_hash(), None);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What an error may take on the wire. A status travels in trailers: its message percent-encoded, and again, with the
-//! typed detail, in base64. C-core clients refuse trailers of more than 8 KiB altogether, and see no error at all. Pure.
+//! Size of an error on the wire. A status travels in trailers: its message percent-encoded, and again, with the typed
+//! detail, in base64. C-core clients reject trailers of more than 8 KiB entirely, and see no error at all. Pure.
 
 use prost::Message as _;
 use proto::temporal::api::errordetails::v1 as details;
@@ -8,15 +8,15 @@ use proto::temporal::api::failure::v1::Failure;
 
 /// Message and details as they are on the wire. Leaves 1 KiB of the 8 KiB for the names, the code and headers of ours.
 pub(super) const STATUS_BYTES_MAX: usize = 7 << 10;
-/// The reference cuts a message here, whatever it takes on the wire.
+/// The reference truncates a message here, whatever its size on the wire.
 const MESSAGE_BYTES_MAX: usize = 4000;
 /// A typed detail before it is encoded, so that a message of the usual length stays whole beside it.
 const DETAIL_BYTES_MAX: usize = 2 << 10;
-/// Each text within a detail that does not fit as it is; two of them do.
+/// Each text in a detail that is too large; two of them fit.
 const TEXT_BYTES_MAX: usize = 800;
 const SUFFIX: &str = "... <truncated>";
 
-/// The message, cut where it would take more on the wire than there is room for. `detail` is what travels beside it.
+/// The message, truncated to fit on the wire beside `detail`.
 pub(super) fn message(message: String, detail: Option<&prost_types::Any>) -> String {
     let room = detail.map_or(STATUS_BYTES_MAX, |detail| STATUS_BYTES_MAX - in_base64(detail.encoded_len()));
     // A byte takes at most three in the header, and a third more than itself beside the detail.
@@ -31,7 +31,7 @@ pub(super) fn message(message: String, detail: Option<&prost_types::Any>) -> Str
         if taken > room || end > MESSAGE_BYTES_MAX {
             return format!("{}{SUFFIX}", &message[..cut_at]);
         }
-        // Only what leaves room for the suffix may stay if the rest goes.
+        // A truncated message must leave room for the suffix.
         if taken + 3 * SUFFIX.len() + in_base64(SUFFIX.len()) <= room && end + SUFFIX.len() <= MESSAGE_BYTES_MAX {
             cut_at = end;
         }
@@ -39,12 +39,12 @@ pub(super) fn message(message: String, detail: Option<&prost_types::Any>) -> Str
     message
 }
 
-/// The detail, if it can be sent.
+/// The detail, if it fits.
 pub(super) fn detail(detail: prost_types::Any) -> Option<prost_types::Any> {
     (detail.encoded_len() <= DETAIL_BYTES_MAX).then_some(detail)
 }
 
-/// The failure of a query: whole if it fits, otherwise what it says in the first place.
+/// The failure of a query: whole if it fits, otherwise its truncated message and source.
 pub(super) fn query_failure(failure: Option<&Failure>) -> details::QueryFailedFailure {
     let Some(failure) = failure else { return details::QueryFailedFailure::default() };
     let whole = details::QueryFailedFailure { failure: Some(failure.clone()) };
@@ -55,8 +55,8 @@ pub(super) fn query_failure(failure: Option<&Failure>) -> details::QueryFailedFa
     details::QueryFailedFailure { failure: Some(failure) }
 }
 
-/// What each of several operations met: with typed details if they fit, otherwise the codes and the beginnings of the
-/// messages, which clients cannot do without.
+/// Statuses of several operations: with typed details if they fit, otherwise the codes and truncated messages, which
+/// clients need.
 pub(super) fn operations(statuses: Vec<OperationStatus>) -> details::MultiOperationExecutionFailure {
     let mut whole = details::MultiOperationExecutionFailure { statuses };
     if whole.encoded_len() > DETAIL_BYTES_MAX - TYPE_BYTES {
@@ -68,7 +68,7 @@ pub(super) fn operations(statuses: Vec<OperationStatus>) -> details::MultiOperat
     whole
 }
 
-/// The address of a detail's type, and what is around it.
+/// A detail's type URL and framing.
 const TYPE_BYTES: usize = 128;
 
 fn cut(text: &str) -> String {
@@ -90,7 +90,7 @@ fn in_header(character: char) -> usize {
     }
 }
 
-/// Rounded up by character, which is on the safe side.
+/// Rounded up per character: an upper bound.
 fn in_base64(bytes: usize) -> usize {
     (bytes * 4).div_ceil(3)
 }

@@ -1,5 +1,5 @@
-//! A batch operation: one operation on each of many runs, page by page. A page that is done is noted; one that broke off is
-//! done again, and each run tells by the request's id that it had it before.
+//! A batch operation: one operation on each of many runs, page by page. A finished page is committed, an interrupted
+//! one is repeated. Signals, cancellations and resets carry a request id by which the run drops duplicates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ use crate::history::queues::backoff;
 use crate::history::shard::Shard;
 use crate::peers::{Among, ListRequest, Peers};
 
-/// Runs of one page: so many may be done twice after a crash.
+/// Runs per page: at most one page is repeated after a crash.
 const PAGE: usize = 100;
-/// Operations under way at once.
+/// Concurrent operations.
 const AT_ONCE: usize = 5;
-/// How often an operation is tried that may succeed the next time.
+/// Attempts per operation while its errors are transient.
 const TRIES_MAX: u32 = 50;
-/// One operation may take so long.
+/// Timeout of one attempt.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(30);
-/// What is done to open runs only.
+/// Query filter of operations on open runs only.
 const OPEN: &str = "ExecutionStatus='Running' OR ExecutionStatus='Paused'";
 
 pub(super) async fn run(
@@ -47,7 +47,7 @@ pub(super) async fn run(
     let namespace = shard.namespaces.by_id(key.namespace_id).await?;
     let pace = Pace::new(request.max_operations_per_second, shard.config.batch_operations_per_second);
     let started_at = progress.started_at;
-    // Of a page that broke off: it is done again, and counted then.
+    // Discards the counts of an interrupted page, which is repeated.
     shard.jobs.take_uncounted(key);
     let (namespace, request) = (&namespace, &request);
     let batch = Batch { shard, peers, namespace, query: query(request), request, key, started_at, stop };
@@ -79,14 +79,14 @@ pub(super) async fn run(
             Some(now) if !is_stopped && !is_last => progress = now,
             ended => {
                 let (n_complete, n_failed) = ended.map(|ended| (ended.n_complete, ended.n_failed)).unwrap_or_default();
-                info!(job = %key.job_id, n_complete, n_failed, is_stopped, "batch is over");
+                info!(job = %key.job_id, n_complete, n_failed, is_stopped, "batch operation ended");
                 return Ok(());
             }
         }
     }
 }
 
-/// The query with what the operation itself adds to it. Empty if runs are named one by one.
+/// The visibility query, limited to open runs if the operation needs that. Empty if the request lists runs.
 fn query(request: &StartBatchOperationRequest) -> String {
     let query = &request.visibility_query;
     if query.is_empty() {
@@ -117,12 +117,12 @@ struct Batch<'a> {
     query: String,
     request: &'a StartBatchOperationRequest,
     key: &'a JobKey,
-    /// Tells the job from a later one with its id.
+    /// Sets the job apart from a later one with its id.
     started_at: i64,
     stop: watch::Receiver<bool>,
 }
 
-/// Some of the runs, and the place of those behind them; empty if there are none.
+/// A page of runs and the page token of the next one; empty on the last page.
 struct Page {
     executions: Vec<WorkflowExecution>,
     next: Bytes,
@@ -155,12 +155,12 @@ impl Batch<'_> {
         Ok(Page { executions, next: page.next_page_token })
     }
 
-    /// Nobody has stopped it.
+    /// Whether the job is still open.
     fn is_wanted(&self) -> bool {
         self.shard.jobs.find(self.key).is_some_and(|now| is_open(&now) && now.started_at == self.started_at)
     }
 
-    /// Counts what was under way when the batch was stopped: it is over, but those operations were done.
+    /// Counts the operations that were in flight when the batch was stopped: the job is closed, but they were done.
     async fn count_last(&self) -> Result<(), ServiceError> {
         let count = |jobs: &BTreeMap<JobKey, record::JobProgress>| {
             let counts = self.shard.jobs.take_uncounted(self.key);
@@ -174,7 +174,7 @@ impl Batch<'_> {
         self.shard.change_job(self.key, count).await
     }
 
-    /// Does the operation to each of the runs, and counts how it went, until the batch is stopped.
+    /// Performs the operation on each run and counts the results, until the batch is stopped.
     async fn perform(&self, executions: &[WorkflowExecution], pace: &Pace) {
         let operations = futures_util::stream::iter(executions.to_vec())
             .map(|execution| self.perform_one(execution, pace))
@@ -189,12 +189,13 @@ impl Batch<'_> {
             .await;
     }
 
-    /// Whether it succeeded; none if the batch was stopped before.
+    /// Whether the operation succeeded; `None` if the batch was stopped first.
     async fn perform_one(&self, execution: WorkflowExecution, pace: &Pace) -> Option<bool> {
         let operations = Operations {
             peers: self.peers,
             namespace: self.namespace,
             request: self.request,
+            started_at: self.started_at,
             now: self.shard.env.now(),
         };
         let mut stop = self.stop.clone();
@@ -210,7 +211,7 @@ impl Batch<'_> {
             // Boxed: the services' own futures are large.
             let performed = tokio::time::timeout(OPERATION_TIMEOUT, Box::pin(operations.perform(&execution))).await;
             let error = match performed {
-                // The run is over, or gone: there is nothing left to do to it.
+                // The run is closed or deleted: nothing is left to do.
                 Ok(Ok(()) | Err(ServiceError::NotFound(_))) => return Some(true),
                 Ok(Err(error)) => error,
                 Err(_) => ServiceError::DeadlineExceeded("the operation took too long".into()),
@@ -225,7 +226,7 @@ impl Batch<'_> {
     }
 }
 
-/// Runs that are named one by one.
+/// Runs that the request lists itself.
 #[expect(deprecated, reason = "older clients name them in the older way")]
 fn named(request: &StartBatchOperationRequest) -> impl Iterator<Item = WorkflowExecution> + '_ {
     let newer = request.target_executions.iter();
@@ -234,7 +235,7 @@ fn named(request: &StartBatchOperationRequest) -> impl Iterator<Item = WorkflowE
     request.executions.iter().cloned().chain(newer)
 }
 
-/// The place is the number of those that come before it.
+/// `place` is the index of the page's first run.
 fn page_of_named(request: &StartBatchOperationRequest, place: &Bytes) -> Page {
     let first = std::str::from_utf8(place).ok().and_then(|place| place.parse::<usize>().ok()).unwrap_or(0);
     let executions: Vec<_> = named(request).skip(first).take(PAGE).collect();

@@ -1,4 +1,4 @@
-//! What a batch does to one run: the call that a client would make.
+//! A batch's operation on one run: the call that a client would make.
 
 use cluster::errors::ServiceError;
 use cluster::namespaces::Namespace;
@@ -16,6 +16,8 @@ pub(super) struct Operations<'a> {
     pub(super) peers: &'a Peers,
     pub(super) namespace: &'a Namespace,
     pub(super) request: &'a public::StartBatchOperationRequest,
+    /// Of the batch, in nanoseconds since 1970.
+    pub(super) started_at: i64,
     pub(super) now: Timestamp,
 }
 
@@ -43,9 +45,10 @@ impl Operations<'_> {
         }
     }
 
-    /// A run knows by it that it had this batch's request before.
+    /// By this id a run drops a repeated request of the batch. A later batch may have the same job id, once this one is
+    /// deleted.
     fn request_id(&self) -> String {
-        format!("batch:{}", self.request.job_id)
+        format!("batch:{}:{}", self.request.job_id, self.started_at)
     }
 
     fn namespace_id(&self) -> String {
@@ -96,7 +99,7 @@ impl Operations<'_> {
         self.peers.history()?.signal_workflow_execution(ask).await.map(|_| ())
     }
 
-    /// Without the batch's reason, as in the reference: the run is told that it is to stop, not why.
+    /// Omits the batch's reason, as the reference does: the run sees the cancel request, not why.
     async fn cancel(
         &self,
         cancel: &batch::BatchOperationCancellation,

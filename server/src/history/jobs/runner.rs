@@ -1,8 +1,10 @@
-//! The loop that keeps a shard's jobs going, and forgets those that ended long ago.
+//! The loop that runs a shard's jobs and deletes ended ones after their retention.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use cluster::errors::ServiceError;
 use persistence::stores::executions::JobKey;
 use proto::everrow::record;
@@ -18,30 +20,41 @@ use crate::history::queues::backoff;
 use crate::history::shard::Shard;
 use crate::peers::Peers;
 
-/// Consecutive breaks under one owner of the shard after which a batch has failed. It keeps the counts of how far it came.
+/// Interrupted attempts at one page, under one owner of the shard, after which a batch fails. It keeps its counts.
 const BREAKS_MAX: u32 = 10;
-/// Attempts at one page, over all owners of the shard, after which a batch has failed: what it does may be what takes the
-/// owner down. A node that is restarted again and again while a slow batch is at one page must not use them up.
+/// Attempts at one page, over all owners of the shard, after which a batch fails: the batch itself may crash its owner.
+/// Repeated restarts of a node during one slow page must not use them up.
 const ATTEMPTS_MAX: u32 = 50;
 
-/// A job that is being done.
+/// From a failed deletion of an ended job to the next attempt.
+const FORGET_RETRY: Duration = Duration::from_secs(60);
+
+/// A running job.
 struct Running {
     handle: AbortHandle,
-    /// Tells it that it was stopped.
+    /// Set when the job is stopped.
     stop: watch::Sender<bool>,
-    /// How often it broke off in a row.
+    /// Interrupted attempts at this place before this one.
     n_breaks: u32,
-    /// Tells it from another one of the same name.
+    /// How far it was when this attempt began.
+    place: Bytes,
+    /// Distinguishes the job from another with the same key.
     started_at: i64,
 }
 
-/// Does the shard's jobs until the shard is closed.
+impl Running {
+    /// Interrupted attempts at the place that it has come to by now.
+    fn n_breaks_at(&self, progress: &record::JobProgress) -> u32 {
+        if progress.place == self.place { self.n_breaks + 1 } else { 1 }
+    }
+}
+
+/// Runs the shard's jobs until the shard is closed.
 pub(crate) async fn run_jobs(shard: Arc<Shard>, peers: Peers) {
     let mut tasks = JoinSet::new();
     let mut running: HashMap<JobKey, Running> = HashMap::new();
     loop {
-        // A job that was forgotten is let go in the middle of what it does. One that was stopped begins nothing more by
-        // itself, and counts what was under way.
+        // A deleted job is aborted. A stopped one starts no more operations and counts those in flight.
         running.retain(|key, job| {
             let now = shard.jobs.find(key).filter(|now| now.started_at == job.started_at);
             if now.is_none() {
@@ -56,12 +69,13 @@ pub(crate) async fn run_jobs(shard: Arc<Shard>, peers: Peers) {
         for (key, progress) in shard.jobs.select(|_, progress| is_open(progress)) {
             let n_breaks = match running.get(&key) {
                 Some(job) if !job.handle.is_finished() => continue,
-                Some(job) => job.n_breaks + 1,
+                Some(job) => job.n_breaks_at(&progress),
                 None => 0,
             };
             let (stop, stopped) = watch::channel(false);
             let handle = tasks.spawn(attempt(Arc::clone(&shard), peers.clone(), key.clone(), (n_breaks, stopped)));
-            running.insert(key, Running { handle, stop, n_breaks, started_at: progress.started_at });
+            let record::JobProgress { place, started_at, .. } = progress;
+            running.insert(key, Running { handle, stop, n_breaks, place, started_at });
         }
         let next = forget_due(&shard).await;
         tokio::select! {
@@ -80,7 +94,7 @@ async fn attempt(shard: Arc<Shard>, peers: Peers, key: JobKey, (n_breaks, stop):
     }
     let Err(error) = run(&shard, &peers, &key, (n_breaks, stop)).await else { return };
     if shard.committer.is_open() {
-        warn!(shard = shard.id.0, job = %key.job_id, n_breaks, %error, "a job broke off; it is tried again");
+        warn!(shard = shard.id.0, job = %key.job_id, n_breaks, %error, "job interrupted; retrying");
     }
 }
 
@@ -90,7 +104,7 @@ async fn run(
     key: &JobKey,
     (n_breaks, stop): (u32, watch::Receiver<bool>),
 ) -> Result<(), ServiceError> {
-    // Memory knows of a job before its row is there, and another job's end may have woken us in between.
+    // A job is in memory before its row is durable, and another job's end may wake this loop in between.
     shard.confirm_jobs().await?;
     let job = shard.stores.executions.load_job(shard.id, key).await?.unwrap_or_default();
     match job.work {
@@ -98,7 +112,7 @@ async fn run(
             fail(shard, key, "no progress: every attempt at the same page broke off").await
         }
         Some(Work::Batch(request)) => match batch::run(shard, peers, (key, stop), request).await {
-            // What cannot be listed now cannot be listed later.
+            // Permanent: the next attempt's query would fail the same way.
             Err(error @ (ServiceError::InvalidArgument(_) | ServiceError::NamespaceNotFound { .. })) => {
                 fail(shard, key, &error.to_string()).await
             }
@@ -109,7 +123,7 @@ async fn run(
     }
 }
 
-/// Notes that a batch is begun once more; how often it was since it last came further.
+/// Records another attempt of a batch and returns the attempts since its last progress.
 async fn n_attempts(shard: &Shard, key: &JobKey) -> Result<u32, ServiceError> {
     shard.advance_job(key, |progress| progress.n_attempts = progress.n_attempts.saturating_add(1)).await?;
     Ok(shard.jobs.find(key).map_or(0, |progress| progress.n_attempts))
@@ -125,7 +139,7 @@ async fn fail(shard: &Shard, key: &JobKey, reason: &str) -> Result<(), ServiceEr
     shard.advance_job(key, change).await.map(|_| ())
 }
 
-/// Forgets what is due, and tells when the next is.
+/// Deletes jobs that are due; returns when the next one is.
 async fn forget_due(shard: &Shard) -> Option<Timestamp> {
     let now = shard.env.now();
     let ended = shard.jobs.select(|_, progress| progress.forget_at.is_some());
@@ -135,7 +149,9 @@ async fn forget_due(shard: &Shard) -> Option<Timestamp> {
         if forget_at > now {
             next = Some(next.map_or(forget_at, |next: Timestamp| next.min(forget_at)));
         } else if let Err(error) = shard.change_job(&key, |_| Ok(Decided::Forget)).await {
-            warn!(shard = shard.id.0, job = %key.job_id, %error, "cannot forget a job");
+            warn!(shard = shard.id.0, job = %key.job_id, %error, "cannot delete ended job; retrying later");
+            let retry_at = now + FORGET_RETRY;
+            next = Some(next.map_or(retry_at, |next: Timestamp| next.min(retry_at)));
         }
     }
     next
@@ -147,3 +163,6 @@ async fn until(shard: &Shard, moment: Option<Timestamp>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

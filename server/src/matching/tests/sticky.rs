@@ -1,4 +1,4 @@
-//! What becomes of a sticky queue when its worker leaves, with and without a word.
+//! A sticky queue after its worker leaves, announced or not.
 
 use persistence::model::Model;
 use proto::temporal::api::workflowservice::v1 as public;
@@ -77,6 +77,18 @@ async fn a_worker_that_leaves_has_its_polls_answered_and_its_tasks_moved() {
     drop(taken);
     assert_eq!(drain(&service).await, ["taken".to_owned()].into());
     assert!(begun.elapsed() < Duration::from_secs(5), "before the tasks time out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_timed_out_is_not_moved_when_its_worker_leaves() {
+    let service = a_service();
+    was_polled(&service).await;
+    let long = Some(prost_types::Duration { seconds: 3600, nanos: 0 });
+    service.add_task(task("timed-out")).await.unwrap();
+    service.add_task(AddTaskRequest { schedule_to_start_timeout: long, ..task("in-time") }).await.unwrap();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    release(&service);
+    assert_eq!(drain(&service).await, ["in-time".to_owned()].into());
 }
 
 #[tokio::test(start_paused = true)]
