@@ -68,16 +68,17 @@ impl CqlEngine {
         loop {
             let wanted = self.row_sizes.rows_for(table, PAGE_BYTES - n_bytes, slice.limit - page.rows.len());
             let rows = self.load_rows(&slice, wanted).await?;
-            let n_loaded = rows.len();
-            let n_bytes_before = n_bytes;
+            let (n_loaded, mut n_loaded_bytes) = (rows.len(), 0);
             for row in rows {
-                if page.rows.len() == slice.limit || n_bytes >= PAGE_BYTES {
-                    break;
+                let size = row.key.iter().chain(&row.values).map(Value::size).sum::<usize>();
+                // Rows beyond the page are observed too, or every page of large rows would load as many in excess.
+                n_loaded_bytes += size;
+                if page.rows.len() < slice.limit && n_bytes < PAGE_BYTES {
+                    n_bytes += size;
+                    page.rows.push(row);
                 }
-                n_bytes += row.key.iter().chain(&row.values).map(Value::size).sum::<usize>();
-                page.rows.push(row);
             }
-            self.row_sizes.observe(table, n_loaded, n_bytes - n_bytes_before);
+            self.row_sizes.observe(table, n_loaded, n_loaded_bytes);
             let last = page.rows.last().map(|row| Continuation(row.key.clone()));
             if page.rows.len() == slice.limit || n_bytes >= PAGE_BYTES {
                 page.next = last;
