@@ -66,6 +66,6 @@ fn refused(tables: &Tables, name: TypeName, refusal: Refusal) -> ServiceError {
         Refusal::TooMuchUnknown => {
             format!("the request has more than {} bytes in fields unknown to this server", rules::UNKNOWN_BYTES_MAX)
         }
-        Refusal::Malformed => return undecodable(name),
+        Refusal::Malformed | Refusal::NotAnEntry => return undecodable(name),
     })
 }

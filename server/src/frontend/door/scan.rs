@@ -27,6 +27,9 @@ pub(super) enum Refusal {
     TooMuchUnknown,
     /// Not the wire format.
     Malformed,
+    /// An entry of a map with another wire type. prost does not check that type: it would decode bytes as the entry that
+    /// this walk takes for other fields.
+    NotAnEntry,
 }
 
 /// State and depth limit of one walk.
@@ -53,6 +56,9 @@ impl<'a> Scan<'a> {
             let (field, wire_type) = key(&mut rest)?;
             let rule = self.tables.rule(table, field);
             if wire_type != LENGTH_DELIMITED {
+                if let Rule::Entry(_) = rule {
+                    return Err(Refusal::NotAnEntry);
+                }
                 let before = rest.len();
                 self.skip(field, wire_type, &mut rest, depth)?;
                 if matches!(rule, Rule::Unknown) {
