@@ -8,18 +8,22 @@ use bytes::Bytes;
 use persistence::embedded::{Embedded, Options};
 use persistence::engine::{Batch, Engine, KeyRange, Partition, Row, RowChange, Slice, Versioned};
 use persistence::stores::Stores;
-use persistence::stores::executions::RowKind;
+use persistence::stores::executions::{ItemKind, RowKind};
 use persistence::stores::queues::QueueKey;
 use persistence::stores::shards::{Claim, ShardId};
 use persistence::table::Value;
 use persistence::tables::{EXECUTIONS, VISIBILITY};
-use proto::temporal::api::common::v1::WorkflowExecution;
+use proto::temporal::api::command::v1::command::Attributes;
+use proto::temporal::api::command::v1::{ScheduleActivityTaskCommandAttributes, StartTimerCommandAttributes};
+use proto::temporal::api::common::v1::{ActivityType, WorkflowExecution};
+use proto::temporal::api::enums::v1::CommandType;
 use proto::temporal::api::workflowservice::v1 as public;
 use tempfile::TempDir;
 use tonic::Code;
 use uuid::Uuid;
 
 use crate::by_hand::ByHand;
+use crate::commands::{command, names, queue};
 use crate::given::{Given, NAMESPACE, a_node, a_node_in, refused};
 
 /// What no record decodes from: a field that is longer than the row.
@@ -50,6 +54,64 @@ async fn a_damaged_run_can_be_terminated_and_deleted_whichever_row_is_damaged() 
     // Others are as before.
     ByHand::new(&given, "template").describe().await;
     lists_agree(&given, 1 + n_rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_a_damaged_item_is_terminated_and_keeps_its_history() {
+    let given = a_node().await;
+    let template = ByHand::new(&given, "template");
+    prepare_items(&template).await;
+    let directory = given.stop().await;
+    let items: Vec<usize> = items_of(&rows_of(&directory, "template").await);
+    assert!(items.len() >= 3, "an activity, a timer and a buffered event: {items:?}");
+
+    let given = a_node_in(directory).await;
+    for item in &items {
+        prepare_items(&ByHand::new(&given, &format!("run-{item}"))).await;
+    }
+    let directory = given.stop().await;
+    for item in &items {
+        damage(&directory, &format!("run-{item}"), *item).await;
+    }
+    let given = a_node_in(directory).await;
+    for item in items {
+        let workflow = ByHand::new(&given, &format!("run-{item}"));
+        workflow.terminate().await;
+        let events = names(&workflow.events().await);
+        assert_eq!(events.first().map(String::as_str), Some("WorkflowExecutionStarted"), "row {item}: {events:?}");
+        assert_eq!(events.last().map(String::as_str), Some("WorkflowExecutionTerminated"), "row {item}: {events:?}");
+    }
+}
+
+/// A run with a pending activity, a timer, and a signal that is buffered behind a started workflow task.
+async fn prepare_items(workflow: &ByHand) {
+    let hour = Some(prost_types::Duration { seconds: 3600, nanos: 0 });
+    let timer = StartTimerCommandAttributes { timer_id: "t".into(), start_to_fire_timeout: hour };
+    let activity = ScheduleActivityTaskCommandAttributes {
+        activity_id: "a".into(),
+        activity_type: Some(ActivityType { name: "a".into() }),
+        task_queue: queue("nobody polls"),
+        start_to_close_timeout: hour,
+        ..Default::default()
+    };
+    workflow.start().await;
+    let commands = vec![
+        command(CommandType::StartTimer, Attributes::StartTimerCommandAttributes(timer)),
+        command(CommandType::ScheduleActivityTask, Attributes::ScheduleActivityTaskCommandAttributes(activity)),
+    ];
+    workflow.work(commands).await;
+    workflow.signal("first").await;
+    assert!(!workflow.poll().await.task_token.is_empty());
+    workflow.signal("buffered").await;
+}
+
+/// The places of the rows that are items of a run: neither its state, its start nor its properties.
+fn items_of(rows: &[(Partition, Row)]) -> Vec<usize> {
+    let is_item = |row: &Row| {
+        let others = [ItemKind::State, ItemKind::Started, ItemKind::Properties].map(|kind| Value::Bigint(kind as i64));
+        !others.contains(&row.key[4])
+    };
+    rows.iter().enumerate().filter(|(_, (_, row))| is_item(row)).map(|(place, _)| place).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

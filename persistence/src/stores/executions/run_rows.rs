@@ -40,7 +40,7 @@ pub(super) fn decode(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<ExecutionSta
     rows::run::decode(key.clone(), version, run, read.parts)
 }
 
-/// Skips rows that do not decode, to end the run. Fails if the state counts a skipped row.
+/// Skips rows that do not decode, to end the run. Fails without its state and its start, which nothing replaces.
 pub(super) fn salvage(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<Salvaged> {
     let mut read = Read::default();
     let mut damaged = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn salvage(key: &ExecutionKey, rows: Vec<Row>) -> Decoded<Salvaged> {
         }
     }
     let (version, run) = rows::required(read.state, "the state row")?;
-    let state = rows::run::decode(key.clone(), version.max(read.newest_item), run, read.parts)?;
+    let state = rows::run::assemble(key.clone(), version.max(read.newest_item), run, read.parts)?;
     Ok(Salvaged { state, damaged })
 }
 

@@ -131,9 +131,14 @@ fn count_items(state: &ExecutionState) -> record::ItemCounts {
 /// Assembles a run from its rows, and checks that none is missing or left over.
 pub(crate) fn decode(key: ExecutionKey, version: i64, run: record::Run, parts: Parts) -> Decoded<ExecutionState> {
     check_counts(run.n_items.unwrap_or_default(), &parts)?;
+    assemble(key, version, run, parts)
+}
+
+/// The same from the rows that there are, for a run that is to end: items may be missing.
+pub(crate) fn assemble(key: ExecutionKey, version: i64, run: record::Run, parts: Parts) -> Decoded<ExecutionState> {
     Ok(ExecutionState {
         key,
-        started: Arc::new(required(parts.started, "the row that tells how it was started")?),
+        started: Arc::new(required(parts.started, "the row of its start")?),
         status: decode_status(run.status)?,
         closed: run.closed.map(decode_closed).transpose()?,
         next_event_id: EventId(run.next_event_id),
