@@ -268,7 +268,7 @@ async fn a_deleted_run_leaves_no_row() {
 async fn rows_that_disagree_are_corrupt_and_named() {
     for (lost, expected) in [
         (ItemKind::State, "the state row is missing"),
-        (ItemKind::Started, "how it was started is missing"),
+        (ItemKind::Started, "the row of its start is missing"),
         (ItemKind::Activity, "its items are"),
     ] {
         let (model, stores) = on_model();
