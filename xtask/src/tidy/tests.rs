@@ -124,7 +124,7 @@ fn names_say_what_a_thing_is() {
 }
 
 #[test]
-fn comments_are_plain_english() {
+fn comments_and_documents_are_plain_english() {
     let dialect = |text: &str| {
         let file = File { path: "server/src/a.rs".to_owned(), text: format!("//! x\n{text}") };
         wording::check(&[], &[RustFile::new(&file)]).len()
@@ -132,4 +132,6 @@ fn comments_are_plain_english() {
     assert_eq!(dialect(concat!("// Who", "ever waits is to", "ld.\nfn f() {}")), 2);
     assert_eq!(dialect(concat!("fn f() {} // It waits so ", "long.")), 1);
     assert_eq!(dialect(concat!("let to", "ld = \"for ", "ever\"; // Reports the lag.")), 0);
+    let document = |text: &str| File { path: "docs/a.md".to_owned(), text: text.to_owned() };
+    assert_eq!(wording::check(&[document(concat!("Lists are to", "ld.\nPlain.\nAn", "ew."))], &[]).len(), 2);
 }

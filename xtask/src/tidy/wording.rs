@@ -40,26 +40,26 @@ pub(super) fn check(files: &[File], rust: &[RustFile]) -> Vec<Violation> {
         found.extend(left_overs(file));
         found.extend(machine_paths(file));
         found.extend(file_name(file));
+        if file.path.ends_with(".md") {
+            let lines = file.text.lines().enumerate().map(|(n, text)| (n + 1, text));
+            found.extend(lines.flat_map(|(line, text)| dialect(&file.path, line, text)));
+        }
     }
     for file in rust {
         if !file.text.starts_with("//!") {
             found.push(Violation::new(&file.path, 1, "a file opens with //! and says what it is for"));
         }
         found.extend(type_names(file));
-        found.extend(dialect(file));
+        found.extend(file.source.comments.iter().flat_map(|of| dialect(&file.path, of.line, &of.text)));
     }
     found
 }
 
-fn dialect(file: &RustFile) -> Vec<Violation> {
-    let mut found = Vec::new();
-    for comment in &file.source.comments {
-        let text = comment.text.to_lowercase();
-        for (word, plain) in DIALECT.iter().filter(|(word, _)| find_word(&text, word).next().is_some()) {
-            found.push(Violation::new(&file.path, comment.line, format!("{word:?} in a comment: {plain}")));
-        }
-    }
-    found
+/// Words of a comment or a document that have a plain one.
+fn dialect(path: &str, line: usize, text: &str) -> Vec<Violation> {
+    let text = text.to_lowercase();
+    let found = DIALECT.iter().filter(|(word, _)| find_word(&text, word).next().is_some());
+    found.map(|(word, plain)| Violation::new(path, line, format!("{word:?}: {plain}"))).collect()
 }
 
 fn left_overs(file: &File) -> Vec<Violation> {
