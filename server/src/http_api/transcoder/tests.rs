@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::{IN_FLIGHT_BYTES, INLINE_BYTES, Transcoder, n_values};
+use super::{IN_FLIGHT_BYTES, INLINE_BYTES, Transcoder, WAITING_BYTES, n_values};
 
 #[test]
 fn values_and_keys_are_counted_and_the_inside_of_strings_is_not() {
@@ -39,10 +39,10 @@ async fn a_conversion_that_panics_releases_its_permits() {
 }
 
 #[tokio::test]
-async fn a_conversion_waits_while_one_of_the_largest_size_runs() {
+async fn a_conversion_waits_while_others_use_all_permits() {
     let transcoder = Transcoder::new();
     let (release, released) = std::sync::mpsc::channel::<()>();
-    let first = transcoder.convert(usize::MAX, move || released.recv());
+    let first = transcoder.convert(IN_FLIGHT_BYTES, move || released.recv());
     let second = transcoder.convert(INLINE_BYTES + 1, || ());
     let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -51,4 +51,19 @@ async fn a_conversion_waits_while_one_of_the_largest_size_runs() {
     drop(release);
     assert!(first.await.is_ok());
     assert!(second.await.is_ok());
+}
+
+#[tokio::test]
+async fn conversions_beyond_the_waiting_ones_are_refused() {
+    let transcoder = Transcoder::new();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let mut first = std::pin::pin!(transcoder.convert(WAITING_BYTES, move || released.recv()));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    let refused = transcoder.convert(INLINE_BYTES + 1, || ()).await;
+    assert!(matches!(refused, Err(cluster::errors::ServiceError::ResourceExhausted { .. })), "{refused:?}");
+    assert!(transcoder.convert(INLINE_BYTES, || ()).await.is_ok(), "small ones need no permit");
+    drop(release);
+    assert!(first.await.is_ok());
+    assert!(transcoder.convert(INLINE_BYTES + 1, || ()).await.is_ok());
 }
