@@ -137,7 +137,8 @@ def test_lists_of_runs_with_large_memos_are_read_piece_by_piece(api: Api, victim
     answers = list(api.send_all(asked * 24, at_once=24))
     judge(answers)
     assert all(answer.code == grpc.StatusCode.OK for _, answer in answers), answers[0]
-    assert victim.memory_peak_mib() < before + 160, f"{before:.0f} MiB, then {victim.memory_peak_mib():.0f} at the peak"
+    # 16 lists that read, and the responses that wait for their clients: at most 96 MiB of them, encoded, beside the records.
+    assert victim.memory_peak_mib() < before + 256, f"{before:.0f} MiB, then {victim.memory_peak_mib():.0f} at the peak"
     for n in range(60):
         api.call("DeleteWorkflowExecution", namespace="default", workflow_execution={"workflow_id": f"memo-{n}"})
 
