@@ -27,7 +27,7 @@ impl Reading<'_> {
             let scanned_max =
                 if has_index { (SCANNED_PER_RUN * limit).min(self.scanned_max()) } else { self.scanned_max() };
             let gathered = self.in_sequence(sequence, limit, scanned_max).await?;
-            if gathered.cut_at.is_none() || !has_index {
+            if gathered.cut_at.is_none() || gathered.is_full || !has_index {
                 return Ok(gathered);
             }
         }

@@ -69,6 +69,8 @@ impl Turns {
 pub(super) struct Gathered {
     pub(super) runs: Vec<(Place, Record)>,
     bytes: usize,
+    /// A further run did not fit into `PAGE_BYTES`.
+    pub(super) is_full: bool,
     /// Continuation if the limit on rows or bytes was reached; there may be nothing after it.
     pub(super) cut_at: Option<Place>,
 }
@@ -323,7 +325,10 @@ impl Gathered {
     fn push(&mut self, place: Place, record: Record) {
         let bytes = self.bytes + shown_bytes(&record);
         match self.runs.last() {
-            Some((last, _)) if bytes > PAGE_BYTES => self.cut_at = Some(last.clone()),
+            Some((last, _)) if bytes > PAGE_BYTES => {
+                self.cut_at = Some(last.clone());
+                self.is_full = true;
+            }
             Some(_) | None => {
                 self.bytes = bytes;
                 self.runs.push((place, record));
@@ -382,7 +387,7 @@ impl<'r> First<'r> {
         let runs: Vec<_> =
             self.kept.into_sorted_vec().into_iter().map(|Placed(place, record)| (place, record)).collect();
         let cut_at = self.dropped.and_then(|_| runs.last().map(|(last, _)| last.clone()));
-        Gathered { runs, bytes: self.bytes, cut_at }
+        Gathered { runs, bytes: self.bytes, is_full: cut_at.is_some(), cut_at }
     }
 }
 

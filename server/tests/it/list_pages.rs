@@ -1,6 +1,7 @@
 //! Lists while runs start and close: the contents of pages, and the visibility lag.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use prost::Message as _;
@@ -67,6 +68,26 @@ async fn pages_of_large_runs_end_by_bytes_and_every_run_is_listed_once_in_every_
         assert_eq!(&pages.concat(), expected, "{query:?}");
         assert!(pages.len() >= N_RUNS / 3, "{query:?}: {pages:?}");
     }
+}
+
+/// An index names more runs than are looked for first, and the runs in order fill the page.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_full_of_bytes_reads_no_candidates() {
+    const N_RUNS: usize = 80;
+    let given = a_node().await;
+    for n in 0..N_RUNS {
+        start_with_memo(&given, &format!("run-{n:02}"), 100_000).await;
+    }
+    let began = Instant::now();
+    while pages(&given, "").await.concat().len() < N_RUNS {
+        assert!(began.elapsed().as_secs() < 20, "the runs are listed");
+    }
+    let before = given.node.counts().reads.load(Ordering::Relaxed);
+    let request = public::ListWorkflowExecutionsRequest { page_size: 1000, ..of("WorkflowType = 'large'") };
+    let page = given.client().list_workflow_executions(request).await.expect("a page").into_inner();
+    assert!((15..25).contains(&page.executions.len()), "{} runs of 100 kB", page.executions.len());
+    let reads = given.node.counts().reads.load(Ordering::Relaxed) - before;
+    assert!(reads < 20, "{reads} reads for a page");
 }
 
 async fn pages(given: &Given, query: &str) -> Vec<Vec<String>> {
