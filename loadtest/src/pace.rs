@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn on_stairs_whoever_has_no_place_waits_for_a_step_that_has_one() {
+    fn on_stairs_a_start_without_a_place_waits_for_a_step_that_has_one() {
         let stairs = Stairs::new(&[2, 4, 3], Duration::from_secs(10));
         let turn = |n, free_at| stairs.turn(n, Duration::from_secs(free_at)).map(|turn| turn.as_secs());
         assert_eq!([turn(1, 5), turn(2, 5), turn(3, 15), turn(3, 25)], [Some(5), Some(11), Some(15), Some(41)]);

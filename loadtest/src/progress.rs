@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     is_issued: bool,
     /// Pending activities, timers or children of this step.
     n_open: u32,
-    is_told_to_end: bool,
+    is_end_requested: bool,
     last_event_id: i64,
     /// Started event of the task that was last completed here.
     answered: i64,
@@ -82,7 +82,7 @@ impl Progress {
                 self.n_open = self.n_open.saturating_sub(1);
             }
             Some(Attributes::WorkflowExecutionSignaledEventAttributes(signal)) if signal.signal_name == END_SIGNAL => {
-                self.is_told_to_end = true;
+                self.is_end_requested = true;
             }
             Some(Attributes::WorkflowExecutionSignaledEventAttributes(signal)) => self.add(signal.input.as_ref()),
             Some(Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(accepted)) => {
@@ -121,7 +121,7 @@ impl Progress {
             }
             let is_done = match step {
                 Step::Activities(_) | Step::Timers { .. } | Step::Children(_) => self.n_open == 0,
-                Step::Gather => self.is_told_to_end,
+                Step::Gather => self.is_end_requested,
                 Step::ContinueAsNew => false,
             };
             if !is_done {

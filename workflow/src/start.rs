@@ -183,7 +183,7 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
     let parent = start.parent;
     // A timeout that a client omits stays omitted; the timeouts of a command are filled in before they get here.
     let is_by_command = parent.is_some() || chain.initiator == ContinueAsNewInitiator::Workflow;
-    let told_run_timeout = run_timeout.or_else(|| is_by_command.then_some(Duration::ZERO));
+    let recorded_run_timeout = run_timeout.or_else(|| is_by_command.then_some(Duration::ZERO));
     let attributes = WorkflowExecutionStartedEventAttributes {
         workflow_type: Some(WorkflowType { name: start.workflow_type }),
         parent_workflow_namespace: parent.as_ref().map(|parent| parent.namespace.clone()).unwrap_or_default(),
@@ -195,7 +195,7 @@ fn first_event(key: &ExecutionKey, start: Start, chain: Chain, facts: &Facts) ->
         task_queue: Some(workflow_task::normal_queue(start.task_queue)),
         input: start.input,
         workflow_execution_timeout: start.execution_timeout.map(to_proto),
-        workflow_run_timeout: told_run_timeout.map(to_proto),
+        workflow_run_timeout: recorded_run_timeout.map(to_proto),
         workflow_task_timeout: Some(to_proto(task_timeout)),
         continued_execution_run_id: chain.continued_from.map(|id| id.to_string()).unwrap_or_default(),
         initiator: chain.initiator.into(),

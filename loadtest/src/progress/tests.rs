@@ -84,7 +84,7 @@ fn a_replay_of_the_whole_history_gives_the_same_commands_as_having_seen_it_grow(
 }
 
 #[test]
-fn gathering_ends_when_it_is_told_to_and_not_before() {
+fn gathering_ends_on_request_and_not_before() {
     let mut progress = Progress::default();
     progress.apply(&events(vec![started("0 gather"), signaled("add", 4), signaled("add", 5)]), PLACE);
     assert_eq!(progress.answer(4, PLACE), []);

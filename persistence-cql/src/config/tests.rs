@@ -41,7 +41,7 @@ fn everything_can_be_said() {
 }
 
 #[test]
-fn a_slip_of_the_pen_is_told() {
+fn a_misspelt_key_is_reported() {
     assert!(parse("keyspaces = 'x'").is_err());
     assert!(parse("consistency = 'one'").is_err());
     assert!(parse("tls = { ca = 'x' }").is_err());

@@ -117,7 +117,7 @@ fn versions_have_no_gaps_and_every_file_is_embedded() {
 }
 
 #[test]
-fn statements_can_be_told_apart() {
+fn statements_are_distinguishable() {
     for statement in [&BOOKKEEPING].into_iter().chain(&MIGRATIONS).flat_map(|file| split(file.text)) {
         let can_be_repeated = statement.contains(" IF NOT EXISTS ") || sets_options(&statement);
         assert!(can_be_repeated, "cannot be repeated: {statement}");

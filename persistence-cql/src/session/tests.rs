@@ -23,7 +23,7 @@ fn there_is_somebody_to_ask() {
 }
 
 #[test]
-fn the_local_datacenter_is_told_where_there_are_several() {
+fn the_local_datacenter_is_required_where_there_are_several() {
     let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     assert!(check_datacenter(None, &all(&["east"])).is_ok());
     assert!(check_datacenter(Some("west"), &all(&["east", "west"])).is_ok());

@@ -89,7 +89,7 @@ pub async fn a_refused_batch_leaves_nothing(engine: Arc<dyn Engine>) {
     assert_eq!((statics(&*engine, &partition).await, all(&*engine, &partition).await), before);
 }
 
-pub async fn a_refusal_tells_the_current_values_of_every_condition(engine: Arc<dyn Engine>) {
+pub async fn a_refusal_returns_the_current_values_of_every_condition(engine: Arc<dyn Engine>) {
     let partition = composite();
     apply(&*engine, Batch { puts: numbered(0..2), ..leased(&partition, 5) }).await;
     let batch = Batch {

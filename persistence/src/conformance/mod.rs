@@ -44,7 +44,7 @@ macro_rules! conformance_suite {
                 rows_do_not_need_statics;
             conditions: a_static_condition_compares_with_the_value, an_unset_static_can_be_a_condition,
                 an_absent_row_can_be_a_condition, a_value_condition_compares_with_the_row, all_conditions_must_hold,
-                a_refused_batch_leaves_nothing, a_refusal_tells_the_current_values_of_every_condition,
+                a_refused_batch_leaves_nothing, a_refusal_returns_the_current_values_of_every_condition,
                 a_condition_sees_the_write_acknowledged_before_it;
             concurrency: increments_by_condition_are_each_counted_once, one_of_many_creators_wins,
                 rows_written_at_once_are_each_there_when_acknowledged,

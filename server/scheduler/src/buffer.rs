@@ -27,7 +27,7 @@ struct Sorted {
 }
 
 /// Decides on the buffered starts until all that are left must stay buffered.
-pub(super) fn work_off(draft: &mut Draft) {
+pub(super) fn start_buffered(draft: &mut Draft) {
     let action = draft.schedule.definition.action.as_ref().and_then(|action| action.action.as_ref());
     if action.is_none() {
         draft.schedule.work.buffer.clear();

@@ -158,7 +158,7 @@ impl Draft {
     /// Processes the buffer, and sets the next timer.
     fn finish(mut self) -> Decision {
         if !self.schedule.is_over {
-            buffer::work_off(&mut self);
+            buffer::start_buffered(&mut self);
         }
         let wakes_at = self.wakes_at();
         self.schedule.moments.wakes_at = wakes_at;

@@ -91,7 +91,7 @@ fn what_cannot_be_meant_is_refused_as_usage() {
 }
 
 #[test]
-fn the_version_tells_the_api_too() {
+fn the_version_names_the_api_version() {
     let shown = parse(&["--version"]).unwrap_err().to_string();
     assert!(shown.contains(version::EVERROW) && shown.contains(version::COMPATIBLE_SERVER), "{shown}");
 }

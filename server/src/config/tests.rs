@@ -113,7 +113,7 @@ fn the_environment_outweighs_the_file() {
 }
 
 #[test]
-fn a_wrong_file_is_told_by_name_line_and_what_is_allowed() {
+fn a_wrong_file_is_reported_by_name_line_and_what_is_allowed() {
     let unknown = error("[cluster]\nshard = 4", &[]);
     for part in ["line 2", "unknown field `shard`", "`shards`"] {
         assert!(unknown.contains(part), "{part} in {unknown}");
@@ -127,7 +127,7 @@ fn a_wrong_file_is_told_by_name_line_and_what_is_allowed() {
 }
 
 #[test]
-fn a_wrong_variable_is_told_by_its_name() {
+fn a_wrong_variable_is_reported_by_its_name() {
     let cases = [
         ("EVERROW__CLUSTER__SHARDS", "many", "invalid type"),
         ("EVERROW__CLUSTER__SHARD", "4", "unknown field `shard`"),

@@ -11,13 +11,13 @@ use super::left_workers::LeftWorkers;
 /// All polls that wait on this node. Matching limits their number.
 #[derive(Clone)]
 pub(crate) struct OutstandingPolls {
-    board: Arc<Mutex<Board>>,
+    open: Arc<Mutex<OpenPolls>>,
     /// Set at node shutdown: no poll waits any more.
     is_closed: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-struct Board {
+struct OpenPolls {
     polls: HashMap<u64, (Poller, Arc<Notify>)>,
     n_begun: u64,
     left: LeftWorkers,
@@ -43,36 +43,36 @@ impl OutstandingPolls {
     /// `None` if the poll must not wait: its worker has left, or the node is shutting down.
     pub(crate) fn begin(&self, poller: Poller, now: Timestamp) -> Option<Ticket> {
         let released = Arc::new(Notify::new());
-        let mut board = self.board();
-        let has_left = board.left.contains(poller.namespace_id, &poller.worker_instance_key, now);
+        let mut open = self.open();
+        let has_left = open.left.contains(poller.namespace_id, &poller.worker_instance_key, now);
         if has_left || *self.is_closed.borrow() {
             return None;
         }
-        board.n_begun += 1;
-        let number = board.n_begun;
-        board.polls.insert(number, (poller, Arc::clone(&released)));
-        drop(board);
+        open.n_begun += 1;
+        let number = open.n_begun;
+        open.polls.insert(number, (poller, Arc::clone(&released)));
+        drop(open);
         Some(Ticket { number, released, polls: self.clone() })
     }
 
     /// Releases the polls of a worker that shuts down, including those still in flight.
     pub(crate) fn leave(&self, leaving: &Poller, now: Timestamp) {
-        let mut board = self.board();
-        board.left.insert(leaving.namespace_id, &leaving.worker_instance_key, now);
-        board.release(|poller| leaving.is_same_worker(poller));
+        let mut open = self.open();
+        open.left.insert(leaving.namespace_id, &leaving.worker_instance_key, now);
+        open.release(|poller| leaving.is_same_worker(poller));
     }
 
     /// Whether a worker has recently announced its shutdown.
     pub(crate) fn has_left(&self, namespace_id: NamespaceId, worker_instance_key: &str, now: Timestamp) -> bool {
-        self.board().left.contains(namespace_id, worker_instance_key, now)
+        self.open().left.contains(namespace_id, worker_instance_key, now)
     }
 
     /// Releases all polls and admits no more.
     pub(crate) fn close(&self) {
         // Under the lock, so that no poll registers between the two.
-        let board = self.board();
+        let open = self.open();
         self.is_closed.send_replace(true);
-        board.release(|_| true);
+        open.release(|_| true);
     }
 
     /// Waits for `close`.
@@ -82,12 +82,12 @@ impl OutstandingPolls {
         let _ = is_closed.wait_for(|is_closed| *is_closed).await;
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().expect("no panic while holding the board")
+    fn open(&self) -> MutexGuard<'_, OpenPolls> {
+        self.open.lock().expect("no panic while holding the open")
     }
 }
 
-impl Board {
+impl OpenPolls {
     fn release(&self, is_meant: impl Fn(&Poller) -> bool) {
         for (_, released) in self.polls.values().filter(|(poller, _)| is_meant(poller)) {
             released.notify_one();
@@ -107,7 +107,7 @@ impl Poller {
 
 impl Default for OutstandingPolls {
     fn default() -> Self {
-        Self { board: Arc::default(), is_closed: watch::Sender::new(false) }
+        Self { open: Arc::default(), is_closed: watch::Sender::new(false) }
     }
 }
 
@@ -120,6 +120,6 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.polls.board().polls.remove(&self.number);
+        self.polls.open().polls.remove(&self.number);
     }
 }

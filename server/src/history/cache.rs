@@ -32,7 +32,7 @@ pub(crate) struct Slot {
 struct Kept {
     /// Weight at that insert; zero if none, or after `Slots::forget`.
     weight: AtomicU32,
-    /// `HotExecutions::taken_in` at that insert.
+    /// `HotExecutions::bytes_inserted` at that insert.
     at: AtomicU64,
 }
 
@@ -134,14 +134,14 @@ pub(crate) enum KnownSchedule {
 pub(crate) struct HotExecutions {
     cache: Cache<(u64, ExecutionKey), Arc<Slot>>,
     /// Total bytes ever inserted; used as a logical clock for the throttle.
-    taken_in: Arc<AtomicU64>,
+    bytes_inserted: Arc<AtomicU64>,
     bytes_max: u64,
 }
 
 /// Throttles LRU promotion: a slot is re-inserted into moka only after 1/4 of the cache has turned over since its last
 /// insert. The order is inexact, but a promotion per use costs more than the use. While the active runs fit in that
 /// quarter (2000 of the usual size in the default cache), each is inserted once; beyond that, repeatedly.
-const UNTOLD_PART: u64 = 4;
+const PROMOTION_PART: u64 = 4;
 
 impl HotExecutions {
     pub(crate) fn new(bytes_max: u64) -> Self {
@@ -149,23 +149,23 @@ impl HotExecutions {
         // LRU, not moka's frequency-based default: a new run is busy, and a formerly busy run may wait for weeks.
         let policy = EvictionPolicy::lru();
         let cache = Cache::builder().max_capacity(bytes_max).weigher(weigh).eviction_policy(policy).build();
-        Self { cache, taken_in: Arc::default(), bytes_max }
+        Self { cache, bytes_inserted: Arc::default(), bytes_max }
     }
 
     /// Promotes the slot. Skips the insert if the last one is recent: the cache evicts a slot only after a whole
     /// capacity of later inserts.
     fn keep(&self, key: impl FnOnce() -> (u64, ExecutionKey), slot: &Arc<Slot>) {
         let (weight, kept) = (slot.weight.load(Ordering::Relaxed), slot.kept.weight.load(Ordering::Relaxed));
-        let since = self.taken_in.load(Ordering::Relaxed).saturating_sub(slot.kept.at.load(Ordering::Relaxed));
+        let since = self.bytes_inserted.load(Ordering::Relaxed).saturating_sub(slot.kept.at.load(Ordering::Relaxed));
         let is_weighed = weight <= kept && weight >= kept / 2;
-        if is_weighed && since < self.bytes_max / UNTOLD_PART {
+        if is_weighed && since < self.bytes_max / PROMOTION_PART {
             return;
         }
         // A quarter of headroom, so that small growth needs no new insert.
         let weight = weight.saturating_add(weight / 4);
         slot.kept.weight.store(weight, Ordering::Relaxed);
-        let taken_in = self.taken_in.fetch_add(u64::from(weight), Ordering::Relaxed);
-        slot.kept.at.store(taken_in, Ordering::Relaxed);
+        let bytes_inserted = self.bytes_inserted.fetch_add(u64::from(weight), Ordering::Relaxed);
+        slot.kept.at.store(bytes_inserted, Ordering::Relaxed);
         self.cache.insert(key(), Arc::clone(slot));
     }
 }

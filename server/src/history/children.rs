@@ -52,7 +52,7 @@ impl Service {
             match shard.transact(&key, Input::ChildClosed(Box::new(closed.clone()))).await {
                 // The parent closed after the read, perhaps by a reset.
                 Err(TransactError::Rejected(Rejection::ExecutionClosed)) if state.is_running() => {}
-                told => return Ok(told.map(|_| request::RecordChildExecutionCompletedResponse {})?),
+                recorded => return Ok(recorded.map(|_| request::RecordChildExecutionCompletedResponse {})?),
             }
         }
         Err(ServiceError::Internal("The chain of resets is too long to iterate.".into()))

@@ -27,7 +27,7 @@ use super::identity::IdClock;
 use super::queues::{Occasion, Queues, shared_moment};
 use super::size::SUBMISSION_BYTES_MAX;
 use super::tally::{StatusChange, Tally};
-use super::updates::Tell;
+use super::updates::UpdateProgress;
 use super::waiters::Waiters;
 
 /// Attempts of a write that certainly failed, or of a lease renewal, before the shard is given up.
@@ -78,7 +78,7 @@ pub(crate) struct RunCommit {
     /// Write of the history nodes that this state names: started with the submission, durable before the batch is sent.
     pub(crate) append: Option<JoinHandle<Result<(), StoreError>>>,
     /// Notifications to waiters for updates of this run.
-    pub(crate) news: Vec<Tell>,
+    pub(crate) update_progress: Vec<UpdateProgress>,
     pub(crate) bytes: usize,
 }
 
@@ -221,7 +221,7 @@ type Held = (Vec<Arc<Slot>>, Option<Arc<CurrentSlot>>, Option<Arc<ScheduleSlot>>
 struct Committed {
     /// Runs that changed.
     runs: Vec<ExecutionKey>,
-    news: Vec<Tell>,
+    update_progress: Vec<UpdateProgress>,
 }
 
 /// Submissions that go into one batch.
@@ -247,8 +247,8 @@ impl CommitLoop {
         durability: Arc<Durability>,
         mut stop: watch::Receiver<bool>,
     ) {
-        let (told, waiters) = (Arc::clone(&durability), Arc::clone(&self.waiters));
-        let mut ending = Ending { durability: told, waiters, closed: None };
+        let waiters = Arc::clone(&self.waiters);
+        let mut ending = Ending { durability: Arc::clone(&durability), waiters, closed: None };
         let mut held_over = None;
         let closed = loop {
             let gathered = self.gather(&mut receiver, &mut stop, &mut held_over).await;
@@ -263,10 +263,10 @@ impl CommitLoop {
             match self.commit(gathered).await {
                 // Without submissions there may have been no write to confirm the lease.
                 Ok(_) if count == 0 => {}
-                Ok(Committed { runs, news }) => {
+                Ok(Committed { runs, update_progress }) => {
                     durability.advance(count, began);
                     runs.iter().for_each(|key| self.waiters.wake(key));
-                    news.into_iter().for_each(Tell::tell);
+                    update_progress.into_iter().for_each(UpdateProgress::publish);
                 }
                 Err(closed) => break closed,
             }
@@ -336,9 +336,9 @@ impl CommitLoop {
             appended.map_err(|error| Closed::GivenUp(error.to_string()))?;
         }
         let runs = submissions.iter().flat_map(Submission::keys).cloned().collect();
-        let mut committed = Committed { runs, news: Vec::new() };
+        let mut committed = Committed { runs, update_progress: Vec::new() };
         for run in submissions.iter_mut().flat_map(|submission| &mut submission.runs) {
-            committed.news.append(&mut run.news);
+            committed.update_progress.append(&mut run.update_progress);
         }
         let is_asked_for = !submissions.is_empty();
         let (mut commit, held) = self.prepare(submissions, is_last);

@@ -86,7 +86,7 @@ impl Shard {
             }
         };
         if let Some(record) = record {
-            self.unlist(key, removed_record(record)).await?;
+            self.delete_visibility(key, removed_record(record)).await?;
         }
         self.erase_rows(key, StatusChange { before, after: None }).await?;
         match self.delete_history(key).await {

@@ -29,11 +29,11 @@ impl Shard {
             Some(state) if state.is_running() => return Ok(()),
             Some(state) => {
                 // First, because the state locates the visibility entry.
-                self.unlist(key, removed(&state)).await?;
+                self.delete_visibility(key, removed(&state)).await?;
                 self.delete_rows(key).await?;
                 if self.queues.is_listing_behind() {
                     // A task that was only in the store may have written the entry again.
-                    self.unlist(key, removed(&state)).await?;
+                    self.delete_visibility(key, removed(&state)).await?;
                 }
             }
             None => {}

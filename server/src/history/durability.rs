@@ -45,7 +45,7 @@ impl LeaseSeen {
 
 struct Waiting {
     submission: u64,
-    told: oneshot::Sender<Result<(), Closed>>,
+    notify: oneshot::Sender<Result<(), Closed>>,
 }
 
 impl Durability {
@@ -56,7 +56,7 @@ impl Durability {
 
     /// Returns once the submission and all before it are durable.
     pub(super) async fn reached(&self, submission: u64) -> Result<(), Closed> {
-        let told = {
+        let reached = {
             let mut progress = self.lock();
             // Submissions durable before the close stay durable.
             if progress.durable >= submission {
@@ -66,11 +66,11 @@ impl Durability {
             if let Some(closed) = self.closed() {
                 return Err(closed);
             }
-            let (teller, told) = oneshot::channel();
-            progress.waiting.push(Waiting { submission, told: teller });
-            told
+            let (sender, reached) = oneshot::channel();
+            progress.waiting.push(Waiting { submission, notify: sender });
+            reached
         };
-        told.await.unwrap_or(Err(Closed::Shutdown))
+        reached.await.unwrap_or(Err(Closed::Shutdown))
     }
 
     /// `n_submissions` more are durable, by a commit that was sent after `began`.
@@ -84,7 +84,7 @@ impl Durability {
         };
         for waiting in reached {
             // The waiter may be gone.
-            let _ = waiting.told.send(Ok(()));
+            let _ = waiting.notify.send(Ok(()));
         }
     }
 
@@ -101,7 +101,7 @@ impl Durability {
         self.closed.send_replace(Some(closed.clone()));
         let waiting = std::mem::take(&mut self.lock().waiting);
         for waiting in waiting {
-            let _ = waiting.told.send(Err(closed.clone()));
+            let _ = waiting.notify.send(Err(closed.clone()));
         }
     }
 

@@ -17,7 +17,7 @@ use super::committer::stopped;
 use super::jobs;
 use super::queues::{self, Pool};
 use super::shard::{Shard, ShardParts, shard_of};
-use super::workflow_ids::run_learning;
+use super::workflow_ids::run_filter_builds;
 use crate::peers::Peers;
 
 /// How long a request waits for its shard to be acquired.
@@ -166,7 +166,7 @@ impl Keeper {
         runners.spawn(queues::run_transfer(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_timers(Arc::clone(&shard), self.peers.clone(), self.pool.clone()));
         runners.spawn(queues::run_visibility(Arc::clone(&shard), self.peers.clone()));
-        runners.spawn(run_learning(Arc::clone(&shard)));
+        runners.spawn(run_filter_builds(Arc::clone(&shard)));
         runners.spawn(jobs::run_jobs(Arc::clone(&shard), self.peers.clone()));
         self.publish.send_replace(Some(Arc::clone(&shard)));
         let closed = tokio::select! {

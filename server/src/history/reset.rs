@@ -132,7 +132,7 @@ impl Shard {
         let slot = self.slots.run(&key);
         runs.push(self.keep_one(&slot, &mut unknown_to_others(&slot), decided.new_run));
         let current_slot = self.slots.current(key.namespace_id, &key.workflow_id);
-        let kept = Kept { runs, current: Some((current_slot, newest)), newborn: Some(slot), damaged: Vec::new() };
+        let kept = Kept { runs, current: Some((current_slot, newest)), created: Some(slot), damaged: Vec::new() };
         let submitted = self.submit(permit, kept);
         base.execution.submitted = submitted;
         if let Some(current) = current {

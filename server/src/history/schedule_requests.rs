@@ -17,7 +17,7 @@ use scheduler::schedule::{Created, Key, Schedule};
 use tracing::debug;
 use workflow::{NamespaceId, RunId, Timestamp};
 
-use super::queues::schedule::look_after;
+use super::queues::schedule::run_actions;
 use super::service::{Service, namespace_id};
 
 /// How long a describe waits for decided actions. A start takes a few commits; one that cannot be done yet is shown as
@@ -62,7 +62,7 @@ impl Service {
         // As in the reference, a describe shows the actions that were decided before it. Actions are idempotent, so
         // either this request or the schedule's timer may run them.
         let key = schedule.task_key();
-        let acting = Box::pin(look_after(&shard, &self.peers, &key));
+        let acting = Box::pin(run_actions(&shard, &self.peers, &key));
         if let Ok(Err(error)) = tokio::time::timeout(ACTIONS_WAIT_MAX, acting).await {
             debug!(schedule = %schedule_id, %error, "schedule actions failed; describing the schedule without them");
         }

@@ -40,7 +40,7 @@ impl Shard {
                 return if is_same { Ok(earlier) } else { Err(already_registered(&schedule_id)) };
             }
             // Removed from visibility here: its own timer will find the new schedule in its place.
-            self.unlist(&earlier.task_key(), removed_record(earlier.visible())).await?;
+            self.delete_visibility(&earlier.task_key(), removed_record(earlier.visible())).await?;
         }
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
         let kept = slot.kept.lock().await;
@@ -107,14 +107,14 @@ impl Shard {
 
     /// Deletes a schedule that is over: from visibility first, because the schedule names its segment there. The caller
     /// holds `acting`.
-    pub(super) async fn bury_schedule(
+    pub(super) async fn delete_finished_schedule(
         &self,
         slot: &Arc<ScheduleSlot>,
         schedule: &Schedule,
     ) -> Result<(), ServiceError> {
-        assert!(schedule.is_over, "only what is over is buried");
+        assert!(schedule.is_over, "only what is over is deleted");
         let (namespace_id, schedule_id) = (schedule.key.namespace_id, Arc::clone(&schedule.key.schedule_id));
-        self.unlist(&schedule.task_key(), removed_record(schedule.visible())).await?;
+        self.delete_visibility(&schedule.task_key(), removed_record(schedule.visible())).await?;
         let permit = self.committer.reserve().await.map_err(TransactError::from)?;
         let mut kept = slot.kept.lock().await;
         let write = ScheduleWrite { namespace_id, schedule_id, version: schedule.version, schedule: None };
@@ -143,7 +143,7 @@ impl Shard {
                     Err(error) => return Err(error),
                 };
                 if let Some(schedule) = over {
-                    self.bury_schedule(&slot, &schedule).await?;
+                    self.delete_finished_schedule(&slot, &schedule).await?;
                 }
             }
         }

@@ -194,7 +194,7 @@ impl Shard {
             stored => stored?,
         };
         if stored.is_none() {
-            self.workflow_ids.looked_in_vain(|| self.tally.n_runs());
+            self.workflow_ids.record_miss(|| self.tally.n_runs());
         }
         Ok(stored)
     }
@@ -242,7 +242,7 @@ impl Shard {
         drop(execution);
         let waiter = found.map(|found| Waiter { slot: Arc::clone(&slot), found });
         let current_slot = self.slots.current(request.namespace_id, &request.workflow_id);
-        let kept = Kept { runs, current: Some((current_slot, current)), newborn: Some(slot), damaged: Vec::new() };
+        let kept = Kept { runs, current: Some((current_slot, current)), created: Some(slot), damaged: Vec::new() };
         let submitted = self.submit(permit, kept);
         if let Some(replaced) = &mut replaced_execution {
             replaced.submitted = submitted;
@@ -314,14 +314,14 @@ impl StartRequest {
 }
 
 fn replacement_terminate(by: RunId) -> Terminate {
-    let told = Payload {
+    let detail = Payload {
         metadata: HashMap::from([("encoding".to_owned(), b"json/plain".to_vec().into())]),
         data: format!("\"terminated by new runID: {by}\"").into(),
         ..Default::default()
     };
     Terminate {
         reason: "TerminateIfRunning WorkflowIdReusePolicy".into(),
-        details: Some(Payloads { payloads: vec![told] }),
+        details: Some(Payloads { payloads: vec![detail] }),
         identity: "history-service".into(),
         first_run_id: None,
         links: Vec::new(),

@@ -90,7 +90,7 @@ impl Shard {
                 }
                 loaded => (loaded?, Vec::new()),
             };
-            let input = execution.updates.brief(input);
+            let input = execution.updates.attach_waiting(input);
             match self.decide(&current, input, &self.facts(key.namespace_id, retention))?.and_then(size::checked) {
                 Ok(Decision::Changed(next)) => {
                     let (reply, mut kept) = self.keep(&slot, &mut execution, *next);
@@ -194,24 +194,24 @@ impl Shard {
         let closes = !next.state.is_running() && execution.state.as_ref().is_some_and(|state| state.is_running());
         let mut current = closes.then(|| current_run(&next.state));
         let mut runs = vec![self.keep_one(slot, execution, next)];
-        let mut newborn = None;
+        let mut created = None;
         if let Some(next) = new_run {
             current = Some(current_run(&next.state));
             let slot = self.slots.run(&next.state.key);
             runs.push(self.keep_one(&slot, &mut unknown_to_others(&slot), *next));
-            newborn = Some(slot);
+            created = Some(slot);
         }
         let of_workflow = || self.slots.current(key.namespace_id, &key.workflow_id);
         let current_slot = Arc::clone(execution.current.get_or_insert_with(of_workflow));
         // An open run is the newest of its id; one that is not must not replace the current run.
         let is_newest = current_slot.newest().is_none_or(|newest| newest == key.run_id);
         let current = current.filter(|_| is_newest).map(|run| (current_slot, run));
-        (reply, Kept { runs, current, newborn, damaged: Vec::new() })
+        (reply, Kept { runs, current, created, damaged: Vec::new() })
     }
 
     /// Never waits. Others find what was kept only after the submission, so that they find its number too.
     pub(super) fn submit(&self, permit: Permit<'_>, kept: Kept) -> u64 {
-        let Kept { runs, current, newborn, damaged } = kept;
+        let Kept { runs, current, created, damaged } = kept;
         let key = runs[0].write.state.key.clone();
         let commit = current.as_ref().map(|(slot, run)| CurrentCommit {
             slot: Arc::clone(slot),
@@ -222,7 +222,7 @@ impl Shard {
             },
         });
         // Locked until its number is set: once submitted, the run's first task may load it at any moment.
-        let mut born = newborn.as_deref().map(unknown_to_others);
+        let mut born = created.as_deref().map(unknown_to_others);
         let submitted =
             self.committer.submit(permit, Submission { runs, current: commit, damaged, ..Submission::default() });
         if let Some(born) = &mut born {
@@ -239,7 +239,7 @@ impl Shard {
     pub(super) fn keep_one(&self, slot: &Arc<Slot>, execution: &mut Execution, next: Transition) -> RunCommit {
         let Transition { mut state, events, cuts, changed, tasks, notices, .. } = next;
         warn_of_growth(execution.state.as_deref(), &state, (&events, &changed));
-        let news = execution.updates.follow(&state, notices);
+        let update_progress = execution.updates.follow(&state, notices);
         let status =
             StatusChange { before: execution.state.as_deref().and_then(counted_status), after: counted_status(&state) };
         let mut append = None;
@@ -255,7 +255,7 @@ impl Shard {
         self.slots.keep(slot, &state, execution.recent.bytes());
         let write = RunWrite { state, changed };
         let bytes = size::of_run(&write.state, &write.changed, tasks.len());
-        RunCommit { slot: Arc::clone(slot), write, tasks, status, append, news, bytes }
+        RunCommit { slot: Arc::clone(slot), write, tasks, status, append, update_progress, bytes }
     }
 
     /// The nodes of a transition's events, nearly always one, chained to the run's last node. Sets the task ids.
@@ -342,7 +342,7 @@ pub(super) struct Kept {
     /// The newest run of the workflow id, if this commit replaces or closes it.
     pub(super) current: Option<(Arc<CurrentSlot>, CurrentRun)>,
     /// A run that begins with this commit.
-    pub(super) newborn: Option<Arc<Slot>>,
+    pub(super) created: Option<Arc<Slot>>,
     pub(super) damaged: Vec<DamagedRow>,
 }
 

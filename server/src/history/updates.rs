@@ -53,20 +53,20 @@ pub(crate) enum Found {
 }
 
 /// Progress of an update, to be published to its waiters once it is durable.
-pub(crate) struct Tell {
+pub(crate) struct UpdateProgress {
     progress: Arc<watch::Sender<Progress>>,
-    news: Progress,
+    update_progress: Progress,
 }
 
-impl Tell {
-    pub(crate) fn tell(self) {
-        self.progress.send_replace(self.news);
+impl UpdateProgress {
+    pub(crate) fn publish(self) {
+        self.progress.send_replace(self.update_progress);
     }
 }
 
 impl Updates {
     /// Adds the updates in memory to the inputs that need them.
-    pub(crate) fn brief(&self, mut input: Input) -> Input {
+    pub(crate) fn attach_waiting(&self, mut input: Input) -> Input {
         if let Input::AdmitUpdate(admit) = &mut input {
             admit.waiting = self.waiting();
         } else if let Input::StartWorkflowTask(start) = &mut input {
@@ -132,23 +132,25 @@ impl Updates {
     }
 
     /// Applies a transition of the run. The returned progress is published once the transition is durable.
-    pub(crate) fn follow(&mut self, state: &ExecutionState, notices: Vec<Notice>) -> Vec<Tell> {
-        let mut news = News::default();
+    pub(crate) fn follow(&mut self, state: &ExecutionState, notices: Vec<Notice>) -> Vec<UpdateProgress> {
+        let mut update_progress = LatestProgress::default();
         for notice in notices {
             match notice {
                 Notice::HistoryGrew => {}
                 Notice::UpdateAccepted { update_id } => {
                     if let Some(entry) = self.entries.iter_mut().find(|entry| entry.update_id == update_id) {
                         entry.waiting = None;
-                        news.add(&entry.progress, Progress::Accepted);
+                        update_progress.add(&entry.progress, Progress::Accepted);
                     }
                 }
                 Notice::UpdateCompleted { update_id, outcome } => {
-                    self.end(&mut news, &update_id, Progress::Completed(Arc::new(outcome)));
+                    self.end(&mut update_progress, &update_id, Progress::Completed(Arc::new(outcome)));
                 }
-                Notice::UpdateRejected { update_id, failure } => self.end(&mut news, &update_id, failed(failure)),
+                Notice::UpdateRejected { update_id, failure } => {
+                    self.end(&mut update_progress, &update_id, failed(failure))
+                }
                 Notice::UpdateAborted { update_id } => {
-                    self.end(&mut news, &update_id, Progress::Aborted(Abort::TaskFailed));
+                    self.end(&mut update_progress, &update_id, Progress::Aborted(Abort::TaskFailed));
                 }
             }
         }
@@ -156,30 +158,30 @@ impl Updates {
             for entry in self.entries.drain(..) {
                 let is_accepted = state.find_update(&entry.update_id).is_some_and(workflow::Update::is_accepted);
                 let end = if is_accepted { unfinished() } else { Progress::Aborted(abort_of(state)) };
-                news.add(&entry.progress, end);
+                update_progress.add(&entry.progress, end);
             }
         }
-        news.all
+        update_progress.all
     }
 
-    fn end(&mut self, news: &mut News, update_id: &str, end: Progress) {
+    fn end(&mut self, update_progress: &mut LatestProgress, update_id: &str, end: Progress) {
         if let Some(position) = self.entries.iter().position(|entry| entry.update_id == update_id) {
             let entry = self.entries.remove(position);
-            news.add(&entry.progress, end);
+            update_progress.add(&entry.progress, end);
         }
     }
 }
 
 /// Coalesces progress to the latest of each update: a waiter for acceptance must not miss a completion.
 #[derive(Default)]
-struct News {
-    all: Vec<Tell>,
+struct LatestProgress {
+    all: Vec<UpdateProgress>,
 }
 
-impl News {
-    fn add(&mut self, progress: &Arc<watch::Sender<Progress>>, news: Progress) {
+impl LatestProgress {
+    fn add(&mut self, progress: &Arc<watch::Sender<Progress>>, update_progress: Progress) {
         self.all.retain(|earlier| !Arc::ptr_eq(&earlier.progress, progress));
-        self.all.push(Tell { progress: Arc::clone(progress), news });
+        self.all.push(UpdateProgress { progress: Arc::clone(progress), update_progress });
     }
 }
 

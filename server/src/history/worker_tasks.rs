@@ -24,9 +24,9 @@ use super::token;
 use super::transact::TransactError;
 
 /// The version of a polling worker, if it sends a build id.
-fn version_of(told: Option<WorkerVersionCapabilities>) -> Option<WorkerVersionStamp> {
-    let told = told.filter(|told| !told.build_id.is_empty())?;
-    Some(WorkerVersionStamp { build_id: told.build_id, use_versioning: told.use_versioning })
+fn version_of(capabilities: Option<WorkerVersionCapabilities>) -> Option<WorkerVersionStamp> {
+    let capabilities = capabilities.filter(|capabilities| !capabilities.build_id.is_empty())?;
+    Some(WorkerVersionStamp { build_id: capabilities.build_id, use_versioning: capabilities.use_versioning })
 }
 
 /// Request id of a workflow task that is returned with the completion of the one before, without a poll.
@@ -45,7 +45,7 @@ impl Shard {
             identity: poll.identity,
             task_queue: poll.task_queue.unwrap_or_default().name,
             updates: Vec::new(),
-            #[expect(deprecated, reason = "older workers still tell their version this way")]
+            #[expect(deprecated, reason = "older workers still send their version this way")]
             worker_version: version_of(poll.worker_version_capabilities),
         };
         let reply = self.transact(key, Input::StartWorkflowTask(input)).await?;
@@ -135,7 +135,7 @@ impl Shard {
     ) -> Result<public::RespondWorkflowTaskCompletedResponse, ServiceError> {
         let namespaces = self.known_namespaces(key.namespace_id, &request.commands).await?;
         let refused_search_attributes = self.admit_search_attributes(key.namespace_id, &mut request.commands).await?;
-        #[expect(deprecated, reason = "older workers still tell their version this way")]
+        #[expect(deprecated, reason = "older workers still send their version this way")]
         let binary_checksum = request.binary_checksum;
         let is_bad_binary = !binary_checksum.is_empty() && {
             let namespace = self.namespaces.by_id(key.namespace_id).await?;
@@ -157,7 +157,7 @@ impl Shard {
                 .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
             sdk_metadata: request.sdk_metadata,
             metering_metadata: request.metering_metadata,
-            #[expect(deprecated, reason = "older workers still tell their version this way")]
+            #[expect(deprecated, reason = "older workers still send their version this way")]
             worker_version: request.worker_version_stamp,
             request_id: REQUEST_OF_COMPLETION.to_owned(),
             eager_request_id: self.env.new_uuid(),
@@ -223,7 +223,7 @@ impl Shard {
             cause,
             failure: request.failure,
             identity: request.identity,
-            #[expect(deprecated, reason = "older workers still tell their version this way")]
+            #[expect(deprecated, reason = "older workers still send their version this way")]
             binary_checksum: request.binary_checksum,
         };
         self.transact(key, Input::FailWorkflowTask(input)).await?;

@@ -20,83 +20,83 @@ mod filter;
 use filter::Filter;
 
 /// A read of an absent id costs the database as much as a sequential read of this many ids.
-const IDS_PER_LOOK: usize = 64;
+const IDS_PER_MISS: usize = 64;
 /// Smallest capacity of a filter, in ids: 20 KiB.
 const IDS_MIN: usize = 1 << 14;
 /// Backoff after a failed build, in reads that find nothing; doubled with each further failure. The cause may last: the
 /// database refuses to read over too many tombstones of adjacent deleted ids.
-const LOOKS_AFTER_FAILURE: usize = 1 << 10;
+const MISSES_AFTER_FAILURE: usize = 1 << 10;
 const DOUBLINGS_MAX: u32 = 16;
 
 pub(crate) struct WorkflowIds {
-    knowledge: Mutex<Knowledge>,
+    state: Mutex<FilterState>,
     ids_max: usize,
     wanted: Notify,
 }
 
-enum Knowledge {
-    Nothing(Ignorance),
+enum FilterState {
+    Absent(Misses),
     /// Has the ids added since the build began, and the ids read so far.
-    Learning {
+    Building {
         filter: Filter,
         n_failures: u32,
     },
     /// An id that is not in the filter has no run.
-    All(Filter),
+    Complete(Filter),
 }
 
 #[derive(Default)]
-struct Ignorance {
+struct Misses {
     /// Store reads that found nothing.
-    n_looks: usize,
+    n_misses: usize,
     /// Ids in the last filter when it was full.
     n_seen: usize,
     /// Consecutive failed builds.
     n_failures: u32,
 }
 
-impl Ignorance {
+impl Misses {
     /// Reads that must have found nothing before it pays to read this many ids.
-    fn looks_wanted(&self, n_ids: usize) -> usize {
-        let worth = n_ids.div_ceil(IDS_PER_LOOK);
+    fn misses_wanted(&self, n_ids: usize) -> usize {
+        let worth = n_ids.div_ceil(IDS_PER_MISS);
         match self.n_failures {
             0 => worth,
-            n => worth.max(LOOKS_AFTER_FAILURE << (n - 1).min(DOUBLINGS_MAX)),
+            n => worth.max(MISSES_AFTER_FAILURE << (n - 1).min(DOUBLINGS_MAX)),
         }
     }
 }
 
-impl Knowledge {
+impl FilterState {
     /// A full filter is discarded; its number of ids is kept.
     fn forget(filter: &Filter) -> Self {
-        Self::Nothing(Ignorance { n_seen: filter.n_ids(), ..Ignorance::default() })
+        Self::Absent(Misses { n_seen: filter.n_ids(), ..Misses::default() })
     }
 }
 
 impl WorkflowIds {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        let knowledge = Mutex::new(Knowledge::Nothing(Ignorance::default()));
-        Self { knowledge, ids_max: Filter::ids_in(bytes_max), wanted: Notify::new() }
+        let state = Mutex::new(FilterState::Absent(Misses::default()));
+        Self { state, ids_max: Filter::ids_in(bytes_max), wanted: Notify::new() }
     }
 
     /// False: the workflow surely has no run.
     pub(crate) fn may_have(&self, namespace_id: NamespaceId, workflow_id: &str) -> bool {
         match &*self.lock() {
-            Knowledge::Nothing(_) | Knowledge::Learning { .. } => true,
-            Knowledge::All(filter) => filter.may_have(namespace_id, workflow_id),
+            FilterState::Absent(_) | FilterState::Building { .. } => true,
+            FilterState::Complete(filter) => filter.may_have(namespace_id, workflow_id),
         }
     }
 
     /// The workflow has a run. Called after its submission: a build that begins later waits for earlier submissions
     /// and reads them from the store.
     pub(crate) fn add(&self, namespace_id: NamespaceId, workflow_id: &str) {
-        let mut knowledge = self.lock();
-        match &mut *knowledge {
-            Knowledge::Nothing(_) => {}
-            Knowledge::Learning { filter, .. } | Knowledge::All(filter) => {
+        let mut state = self.lock();
+        match &mut *state {
+            FilterState::Absent(_) => {}
+            FilterState::Building { filter, .. } | FilterState::Complete(filter) => {
                 filter.add(namespace_id, workflow_id);
                 if filter.is_full() {
-                    *knowledge = Knowledge::forget(filter);
+                    *state = FilterState::forget(filter);
                 }
             }
         }
@@ -104,13 +104,13 @@ impl WorkflowIds {
 
     /// Counts a store read that found no workflow. `n_runs` returns the shard's counted runs: about as many ids would
     /// have to be read.
-    pub(crate) fn looked_in_vain(&self, n_runs: impl FnOnce() -> usize) {
-        let Knowledge::Nothing(ignorance) = &mut *self.lock() else { return };
-        ignorance.n_looks += 1;
+    pub(crate) fn record_miss(&self, n_runs: impl FnOnce() -> usize) {
+        let FilterState::Absent(misses) = &mut *self.lock() else { return };
+        misses.n_misses += 1;
         // Not at every read: there may be many namespaces to add up.
-        if ignorance.n_looks.is_power_of_two() {
-            let n_ids = n_runs().max(ignorance.n_seen);
-            if ignorance.n_looks >= ignorance.looks_wanted(n_ids) {
+        if misses.n_misses.is_power_of_two() {
+            let n_ids = n_runs().max(misses.n_seen);
+            if misses.n_misses >= misses.misses_wanted(n_ids) {
                 self.wanted.notify_one();
             }
         }
@@ -118,69 +118,69 @@ impl WorkflowIds {
 
     /// Begins a build: from here on added ids are kept. False: there is a filter already, or the ids do not fit one.
     fn begin(&self, n_runs: usize) -> bool {
-        let mut knowledge = self.lock();
-        let Knowledge::Nothing(ignorance) = &mut *knowledge else { return false };
-        ignorance.n_looks = 0;
-        let n_ids = n_runs.max(ignorance.n_seen);
+        let mut state = self.lock();
+        let FilterState::Absent(misses) = &mut *state else { return false };
+        misses.n_misses = 0;
+        let n_ids = n_runs.max(misses.n_seen);
         if n_ids >= self.ids_max {
             return false;
         }
         // Twice the present ids, so that it is not full soon.
         let filter = Filter::new((2 * n_ids).max(IDS_MIN).min(self.ids_max));
-        *knowledge = Knowledge::Learning { filter, n_failures: ignorance.n_failures };
+        *state = FilterState::Building { filter, n_failures: misses.n_failures };
         true
     }
 
     /// Adds a page of ids. False: the filter became full, and the rest need not be read.
-    fn learn(&self, ids: &[(NamespaceId, Arc<str>)]) -> bool {
+    fn add_page(&self, ids: &[(NamespaceId, Arc<str>)]) -> bool {
         ids.iter().for_each(|(namespace_id, workflow_id)| self.add(*namespace_id, workflow_id));
-        matches!(&*self.lock(), Knowledge::Learning { .. })
+        matches!(&*self.lock(), FilterState::Building { .. })
     }
 
     /// Ends a build: all ids that existed when it began have been added.
     fn complete(&self) {
-        let mut knowledge = self.lock();
-        *knowledge = match std::mem::replace(&mut *knowledge, Knowledge::Nothing(Ignorance::default())) {
-            Knowledge::Learning { filter, .. } => Knowledge::All(filter),
+        let mut state = self.lock();
+        *state = match std::mem::replace(&mut *state, FilterState::Absent(Misses::default())) {
+            FilterState::Building { filter, .. } => FilterState::Complete(filter),
             // It became full during the build.
-            other @ (Knowledge::Nothing(_) | Knowledge::All(_)) => other,
+            other @ (FilterState::Absent(_) | FilterState::Complete(_)) => other,
         };
     }
 
     fn fail(&self) {
-        let mut knowledge = self.lock();
-        if let Knowledge::Learning { n_failures, .. } = &*knowledge {
+        let mut state = self.lock();
+        if let FilterState::Building { n_failures, .. } = &*state {
             let n_failures = n_failures.saturating_add(1);
-            *knowledge = Knowledge::Nothing(Ignorance { n_failures, ..Ignorance::default() });
+            *state = FilterState::Absent(Misses { n_failures, ..Misses::default() });
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Knowledge> {
-        self.knowledge.lock().expect("nobody panics while holding it")
+    fn lock(&self) -> MutexGuard<'_, FilterState> {
+        self.state.lock().expect("nobody panics while holding it")
     }
 }
 
 /// Builds the filter whenever that pays, until the shard is closed.
-pub(crate) async fn run_learning(shard: Arc<Shard>) {
+pub(crate) async fn run_filter_builds(shard: Arc<Shard>) {
     loop {
         tokio::select! {
             biased;
             _ = shard.committer.ended() => return,
-            () = learn_when_wanted(&shard) => {}
+            () = build_when_wanted(&shard) => {}
         }
     }
 }
 
-async fn learn_when_wanted(shard: &Shard) {
+async fn build_when_wanted(shard: &Shard) {
     let ids = &shard.workflow_ids;
     ids.wanted.notified().await;
-    if let Err(error) = learn(shard).await {
+    if let Err(error) = build(shard).await {
         warn!(shard = shard.id.0, %error, "cannot read the workflow ids; starts of new ones read the store");
         ids.fail();
     }
 }
 
-async fn learn(shard: &Shard) -> Result<(), ServiceError> {
+async fn build(shard: &Shard) -> Result<(), ServiceError> {
     let ids = &shard.workflow_ids;
     if !ids.begin(shard.tally.n_runs()) {
         return Ok(());
@@ -190,7 +190,7 @@ async fn learn(shard: &Shard) -> Result<(), ServiceError> {
     let mut after = None;
     loop {
         let page = shard.stores.executions.workflow_ids(shard.id, after).await?;
-        if !ids.learn(&page.ids) {
+        if !ids.add_page(&page.ids) {
             return Ok(());
         }
         after = page.next;

@@ -116,7 +116,7 @@ impl Dispatched {
             Some(Cargo { origin: Origin::Adder(verdict), .. }) => drop(verdict.send(Verdict::Failed(error))),
             Some(Cargo { origin: Origin::Backlog(rank), task }) => {
                 debug!(queue = %self.partition.key().name, workflow_id = %task.workflow_id, %error, "start deferred");
-                self.partition.put_off(rank, task);
+                self.partition.delay(rank, task);
             }
             None => {}
         }

@@ -73,7 +73,7 @@ impl Keeper {
         let now = self.partition.now();
         let mut state = self.partition.state();
         state.keeper_wakes();
-        state.take_up(now);
+        state.resume_delayed(now);
         state.match_all(&self.partition, now);
         match state.phase() {
             Phase::Loading if self.retry_at <= now => Work::Load,
@@ -124,7 +124,7 @@ impl Keeper {
                 self.n_failures = 0;
                 self.is_loaded = true;
                 self.partition.state().loaded(&subqueues.unwrap_or_default());
-                self.partition.tell_loaded();
+                self.partition.notify_loaded();
             }
             Err(error) => {
                 let waiting = self.partition.state().take_all_spooled();
@@ -204,7 +204,7 @@ impl Keeper {
         for Unwritten { task, waiter } in batch {
             match waiter {
                 Waiter::Adder(adder) => drop(adder.send(Err(ServiceError::from(error.clone())))),
-                Waiter::Respooled(rank) => state.put_off(rank, task, until),
+                Waiter::Respooled(rank) => state.delay(rank, task, until),
             }
         }
     }
@@ -248,6 +248,6 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.partition.state().close();
-        self.partition.tell_loaded();
+        self.partition.notify_loaded();
     }
 }

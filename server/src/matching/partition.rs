@@ -24,8 +24,8 @@ use super::task::{Kind, QueueKey, Task};
 const STICKY_WORKER_GONE_AFTER: Duration = Duration::from_secs(10);
 
 /// Base and maximum of the exponential backoff after a start could not be recorded.
-const PUT_OFF_FIRST: Duration = Duration::from_millis(100);
-const PUT_OFF_LONGEST: Duration = Duration::from_secs(10);
+const DELAY_FIRST: Duration = Duration::from_millis(100);
+const DELAY_LONGEST: Duration = Duration::from_secs(10);
 
 /// Failures in a row after which a task moves to the end of the backlog, where it no longer holds the ack level.
 const RESPOOL_AFTER: u32 = 6;
@@ -54,7 +54,7 @@ pub(super) enum Added {
 }
 
 /// Outcome of submitting a query.
-pub(super) enum Asked {
+pub(super) enum QueryPlacement {
     /// A poller has it, or will.
     Waiting,
     /// No worker polls this sticky queue.
@@ -164,23 +164,23 @@ impl Partition {
     }
 
     /// Gives the query to a poller, or queues it for one.
-    pub(super) fn ask(self: &Arc<Self>, query: Query) -> Asked {
+    pub(super) fn ask(self: &Arc<Self>, query: Query) -> QueryPlacement {
         let now = self.now();
         let mut state = self.state();
         if self.key.kind == Kind::Sticky {
             if !state.is_open() || !state.is_polled_within(STICKY_WORKER_GONE_AFTER, now) {
-                return Asked::NoWorker(query);
+                return QueryPlacement::NoWorker(query);
             }
         } else if !state.is_open() {
-            return Asked::Closed(query);
+            return QueryPlacement::Closed(query);
         }
         state.ask(self, query, now);
-        Asked::Waiting
+        QueryPlacement::Waiting
     }
 
     /// Removes a query whose caller is gone.
-    pub(super) fn unask(&self, query: u64) {
-        self.state().unask(query);
+    pub(super) fn withdraw_query(&self, query: u64) {
+        self.state().withdraw_query(query);
     }
 
     /// Whether the query still waits for a poller.
@@ -216,7 +216,7 @@ impl Partition {
     }
 
     /// Backs off a task whose start could not be recorded.
-    pub(super) fn put_off(self: &Arc<Self>, rank: Rank, mut task: Task) {
+    pub(super) fn delay(self: &Arc<Self>, rank: Rank, mut task: Task) {
         task.n_failures += 1;
         let mut state = self.state();
         if state.phase() == Phase::Closed {
@@ -227,8 +227,8 @@ impl Partition {
             task.n_failures = 0;
             state.respool(rank, task);
         } else {
-            let backoff = PUT_OFF_FIRST.saturating_mul(1 << task.n_failures.min(10)).min(PUT_OFF_LONGEST);
-            state.put_off(rank, task, self.now() + self.env.jittered(backoff));
+            let backoff = DELAY_FIRST.saturating_mul(1 << task.n_failures.min(10)).min(DELAY_LONGEST);
+            state.delay(rank, task, self.now() + self.env.jittered(backoff));
         }
         drop(state);
         self.wake.notify_one();
@@ -275,7 +275,7 @@ impl Partition {
         }
     }
 
-    pub(super) fn tell_loaded(&self) {
+    pub(super) fn notify_loaded(&self) {
         self.loaded.notify_waiters();
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use workflow::NamespaceId;
 
-use super::partition::{Asked, Partition};
+use super::partition::{Partition, QueryPlacement};
 use super::service::{ADD_TRIES, Service};
 use super::task::{Kind, QueueKey, TaskType, namespace_id};
 use crate::peers::HistoryService;
@@ -153,9 +153,9 @@ impl Drop for QueryTask {
     fn drop(&mut self) {
         let Some(query) = self.query.take() else { return };
         match self.partition.ask(query) {
-            Asked::Waiting => {}
-            Asked::NoWorker(query) => query.fail(ServiceError::StickyWorkerUnavailable),
-            Asked::Closed(query) => query.fail(unloaded()),
+            QueryPlacement::Waiting => {}
+            QueryPlacement::NoWorker(query) => query.fail(ServiceError::StickyWorkerUnavailable),
+            QueryPlacement::Closed(query) => query.fail(unloaded()),
         }
     }
 }
@@ -186,7 +186,7 @@ impl Drop for Awaiting {
         // In this order: a concurrent return to the queue then sees that the query is not awaited.
         self.queries.awaited().remove(&self.id);
         if let Some(partition) = &self.partition {
-            partition.unask(self.number);
+            partition.withdraw_query(self.number);
         }
         self.queries.n_bytes.fetch_sub(self.n_bytes, Ordering::Relaxed);
     }
@@ -215,9 +215,9 @@ impl Service {
             let partition = self.partition_for_task(&key)?;
             awaiting.partition = Some(Arc::clone(&partition));
             match partition.ask(query) {
-                Asked::Waiting => return awaiting.outcome(&partition, deadline).await,
-                Asked::NoWorker(_) => return Err(ServiceError::StickyWorkerUnavailable),
-                Asked::Closed(returned) => query = returned,
+                QueryPlacement::Waiting => return awaiting.outcome(&partition, deadline).await,
+                QueryPlacement::NoWorker(_) => return Err(ServiceError::StickyWorkerUnavailable),
+                QueryPlacement::Closed(returned) => query = returned,
             }
         }
         Err(unloaded())

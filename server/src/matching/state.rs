@@ -35,7 +35,7 @@ pub(super) struct State {
     /// Tasks that wait to be written.
     spool: VecDeque<Unwritten>,
     /// Backlog tasks whose start could not be recorded, by retry time.
-    put_off: BTreeMap<(Timestamp, Rank), Task>,
+    delayed: BTreeMap<(Timestamp, Rank), Task>,
     pub(super) pollers: PollerHistory,
     hint: BacklogHint,
     /// Of a sticky queue: its worker's normal queue. `None` if the worker did not name it.
@@ -124,7 +124,7 @@ impl State {
             queries: BTreeMap::new(),
             backlog: Backlog::new(limits),
             spool: VecDeque::new(),
-            put_off: BTreeMap::new(),
+            delayed: BTreeMap::new(),
             pollers,
             hint: BacklogHint::default(),
             normal_queue: None,
@@ -215,7 +215,7 @@ impl State {
         }
     }
 
-    pub(super) fn unask(&mut self, query: u64) {
+    pub(super) fn withdraw_query(&mut self, query: u64) {
         self.queries.remove(&query);
     }
 
@@ -312,8 +312,8 @@ impl State {
         None
     }
 
-    pub(super) fn put_off(&mut self, rank: Rank, task: Task, until: Timestamp) {
-        self.put_off.insert((until, rank), task);
+    pub(super) fn delay(&mut self, rank: Rank, task: Task, until: Timestamp) {
+        self.delayed.insert((until, rank), task);
     }
 
     pub(super) fn respool(&mut self, rank: Rank, task: Task) {
@@ -321,8 +321,8 @@ impl State {
     }
 
     /// Returns tasks whose backoff is over to the matcher.
-    pub(super) fn take_up(&mut self, now: Timestamp) {
-        while let Some(first) = self.put_off.first_entry().filter(|first| first.key().0 <= now) {
+    pub(super) fn resume_delayed(&mut self, now: Timestamp) {
+        while let Some(first) = self.delayed.first_entry().filter(|first| first.key().0 <= now) {
             let ((_, rank), task) = first.remove_entry();
             self.matcher.add_task(rank, task);
         }
@@ -388,8 +388,8 @@ impl State {
         let idle_at = if self.has_waiting() { now + self.config.idle_unload() } else { self.idle_at() };
         let checkpoint_at = self.checkpoint_at().map(|at| at.max(store_at));
         let read_at = self.backlog.next_read().map(|_| store_at);
-        let put_off_until = self.put_off.first_key_value().map(|((until, _), _)| *until);
-        let moments = [checkpoint_at, read_at, put_off_until, self.rates.throttled_until, self.retraction_at()];
+        let delayed_until = self.delayed.first_key_value().map(|((until, _), _)| *until);
+        let moments = [checkpoint_at, read_at, delayed_until, self.rates.throttled_until, self.retraction_at()];
         moments.into_iter().flatten().fold(idle_at, Timestamp::min)
     }
 
@@ -404,7 +404,7 @@ impl State {
         let closed = || ServiceError::Unavailable("the task queue was unloaded".into());
         self.fail_queries(&closed);
         self.matcher.clear();
-        self.put_off.clear();
+        self.delayed.clear();
         self.spool.clear();
     }
 
@@ -414,7 +414,7 @@ impl State {
         self.phase = Phase::Closed;
         self.fail_queries(&|| ServiceError::StickyWorkerUnavailable);
         let mut tasks: Vec<Task> = self.matcher.take_tasks().collect();
-        tasks.extend(std::mem::take(&mut self.put_off).into_values());
+        tasks.extend(std::mem::take(&mut self.delayed).into_values());
         self.answer_polls_empty();
         tasks
     }

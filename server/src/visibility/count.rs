@@ -17,7 +17,7 @@ use workflow::NamespaceId;
 
 use super::bounds::{conjuncts, only_statuses};
 use super::candidates::MANY;
-use super::list::{Among, From};
+use super::list::{Among, ListStart};
 use super::query::filter::Query;
 use super::query::status;
 use super::record_values::{matches, value_of};
@@ -74,7 +74,7 @@ impl Service {
 
     async fn count_by_reading(&self, namespace_id: NamespaceId, query: &Query) -> Result<Groups, ServiceError> {
         let _permit = self.permit().await;
-        let from = From { began_at: self.segments.now(namespace_id), after: None };
+        let from = ListStart { began_at: self.segments.now(namespace_id), after: None };
         let reading = self.reading(namespace_id, query, from).await?;
         let mut groups = Groups::new();
         let mut count = |record: &Record| {

@@ -9,7 +9,7 @@ use proto::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use workflow::{NamespaceId, Timestamp};
 
 use super::bounds::Bounds;
-use super::order::{Ordering, Place, as_they_are, by_start, reached, started_at};
+use super::order::{PageOrder, Place, as_they_are, by_start, reached, started_at};
 use super::query::error::QueryError;
 use super::query::filter::Query;
 use super::query::{self};
@@ -52,9 +52,9 @@ impl Service {
             let message = "invalid query: operation is not supported: 'group by' clause is not supported in list";
             return Err(ServiceError::InvalidArgument(message.to_owned()));
         }
-        let asked = Asked { namespace_id: request.namespace_id, query_hash: hash(&request.query) };
+        let asked = TokenScope { namespace_id: request.namespace_id, query_hash: hash(&request.query) };
         let from = if request.token.is_empty() {
-            From { began_at: self.segments.now(request.namespace_id), after: None }
+            ListStart { began_at: self.segments.now(request.namespace_id), after: None }
         } else {
             asked.parse(&request.token, &query)?
         };
@@ -99,7 +99,7 @@ impl Service {
         &'a self,
         namespace_id: NamespaceId,
         query: &'a Query,
-        from: From,
+        from: ListStart,
     ) -> Result<Reading<'a>, ServiceError> {
         Ok(Reading {
             store: &self.store,
@@ -107,25 +107,25 @@ impl Service {
             segments: self.store.segments(namespace_id).await?,
             filter: query.filter.as_ref(),
             bounds: Bounds::of(query.filter.as_ref()),
-            ordering: Ordering { order_by: &query.order_by, began_at: from.began_at },
+            ordering: PageOrder { order_by: &query.order_by, began_at: from.began_at },
             after: from.after,
         })
     }
 }
 
 /// Where a list begins, or goes on.
-pub(super) struct From {
+pub(super) struct ListStart {
     pub(super) began_at: Timestamp,
     pub(super) after: Option<Place>,
 }
 
-/// What a token must be of.
-struct Asked {
+/// The list that a page token belongs to.
+struct TokenScope {
     namespace_id: NamespaceId,
     query_hash: u64,
 }
 
-impl Asked {
+impl TokenScope {
     fn token(&self, began_at: Timestamp, position: Place) -> Bytes {
         let namespace_id = Bytes::copy_from_slice(self.namespace_id.0.as_bytes());
         let (began_at, position) = (began_at.0, position.into());
@@ -133,7 +133,7 @@ impl Asked {
     }
 
     /// A token that we made for this list. One that is forged names a place in it, and no more.
-    fn parse(&self, token: &Bytes, query: &Query) -> Result<From, ServiceError> {
+    fn parse(&self, token: &Bytes, query: &Query) -> Result<ListStart, ServiceError> {
         let invalid = || ServiceError::InvalidArgument("Invalid NextPageToken.".into());
         let token = ListPageToken::decode(token.clone()).map_err(|_| invalid())?;
         let is_ours = token.namespace_id == self.namespace_id.0.as_bytes()[..] && token.query_hash == self.query_hash;
@@ -145,7 +145,7 @@ impl Asked {
         if !is_ours || !is_place {
             return Err(invalid());
         }
-        Ok(From { began_at: Timestamp(token.began_at), after: Some(token.position.into()) })
+        Ok(ListStart { began_at: Timestamp(token.began_at), after: Some(token.position.into()) })
     }
 }
 

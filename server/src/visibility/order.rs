@@ -26,14 +26,14 @@ pub(super) type Place = Vec<u8>;
 
 /// The order of a list, the same for all its pages.
 #[derive(Debug, Clone)]
-pub(super) struct Ordering<'q> {
+pub(super) struct PageOrder<'q> {
     /// Empty: the usual order.
     pub(super) order_by: &'q [OrderBy],
     /// When the first page was read.
     pub(super) began_at: Timestamp,
 }
 
-impl Ordering<'_> {
+impl PageOrder<'_> {
     /// Runs that closed at this moment or later count as open.
     pub(super) fn open_from(&self) -> Timestamp {
         Timestamp(self.began_at.0.saturating_sub(i64::try_from(LAG_MAX.as_nanos()).unwrap_or(i64::MAX)))

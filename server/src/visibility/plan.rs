@@ -7,7 +7,7 @@ use workflow::NamespaceId;
 
 use super::access::accesses;
 use super::candidates::{FEW, MANY, Search};
-use super::list::{Among, From};
+use super::list::{Among, ListStart};
 use super::order::by_start;
 use super::query::filter::Direction;
 use super::reading::{Gathered, Reading};
@@ -72,7 +72,7 @@ impl Service {
         text: &str,
     ) -> Result<Vec<String>, ServiceError> {
         let query = self.parse(text, custom, Among::Runs)?;
-        let from = From { began_at: self.segments.now(namespace_id), after: None };
+        let from = ListStart { began_at: self.segments.now(namespace_id), after: None };
         let reading = self.reading(namespace_id, &query, from).await?;
         let n_within = reading.segments.iter().filter(|of| reading.may_start_in(of, reading.bounds.started)).count();
         let mut lines = vec![format!("segments: {n_within} of {} may have such runs", reading.segments.len())];

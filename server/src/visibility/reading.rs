@@ -14,7 +14,7 @@ use workflow::{NamespaceId, Timestamp};
 use super::bounds::{Bounds, Span};
 use super::candidates::Candidate;
 use super::merge::{Ahead, By, Chunks, Merge};
-use super::order::{Ordering, Place, Reached};
+use super::order::{PageOrder, Place, Reached};
 use super::query::filter::{Direction, Filter};
 use super::record_values::matches;
 
@@ -42,7 +42,7 @@ pub(super) struct Reading<'a> {
     pub(super) segments: Vec<Segment>,
     pub(super) filter: Option<&'a Filter>,
     pub(super) bounds: Bounds,
-    pub(super) ordering: Ordering<'a>,
+    pub(super) ordering: PageOrder<'a>,
     /// Place of the last run already returned.
     pub(super) after: Option<Place>,
 }
@@ -219,13 +219,13 @@ impl Reading<'_> {
 
     fn consider(&self, record: Record, gathered: &mut Gathered, is_last: bool) {
         let place = self.ordering.place(&record);
-        let is_told = self.after.as_ref().is_some_and(|after| place <= *after);
+        let is_before_page = self.after.as_ref().is_some_and(|after| place <= *after);
         // A scan may return a run twice while it changes.
         let is_twice = gathered.runs.last().is_some_and(|(last, _)| *last == place);
         if is_last {
             gathered.cut_at = Some(place.clone());
         }
-        if !is_told && !is_twice && matches(self.filter, &record) {
+        if !is_before_page && !is_twice && matches(self.filter, &record) {
             gathered.push(place, record);
         }
     }
@@ -369,9 +369,9 @@ impl<'r> First<'r> {
 
     fn consider(&mut self, record: Record) {
         let place = self.reading.ordering.place(&record);
-        let is_told = self.reading.after.as_ref().is_some_and(|after| place <= *after);
+        let is_before_page = self.reading.after.as_ref().is_some_and(|after| place <= *after);
         let is_beyond = self.dropped.as_ref().is_some_and(|dropped| place >= *dropped);
-        if is_told || is_beyond || !matches(self.reading.filter, &record) {
+        if is_before_page || is_beyond || !matches(self.reading.filter, &record) {
             return;
         }
         self.bytes += shown_bytes(&record);

@@ -30,7 +30,7 @@ async fn lists_answer_as_a_naive_look_at_all_runs_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_tell_a_closed_run_as_closed_though_its_start_arrives_last() {
+async fn lists_return_a_closed_run_as_closed_though_its_start_arrives_last() {
     check_late_starts(cassandra().await).await;
 }
 
@@ -41,7 +41,7 @@ async fn lists_of_fifty_thousand_runs_read_few_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_there_throughout_is_told_once_while_others_start_and_close() {
+async fn a_run_that_is_there_throughout_is_listed_once_while_others_start_and_close() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let directory = tempfile::tempdir().expect("there is room for a directory");
     let given = a_node_with(directory, config()).await;

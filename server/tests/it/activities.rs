@@ -176,7 +176,7 @@ async fn an_activity_that_waits_for_its_next_attempt_is_paused_updated_and_unpau
 }
 
 #[tokio::test]
-async fn a_worker_hears_that_its_activity_is_paused_or_reset() {
+async fn a_heartbeat_reports_that_its_activity_is_paused_or_reset() {
     let given = a_node().await;
     a_run_with_an_activity(&given).await;
     let task = poll_activity(&given).await;

@@ -211,7 +211,7 @@ async fn a_batch_does_what_it_is_asked_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reset_by_batch_begins_each_run_anew() {
+async fn a_reset_by_batch_starts_each_run_again() {
     let given = a_node().await;
     let by_hand = ByHand::new(&given, "reset me");
     let first = by_hand.start().await;

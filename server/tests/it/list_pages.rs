@@ -13,7 +13,7 @@ use crate::given::{Given, NAMESPACE, a_node};
 use crate::paging::{check, ids, of, start, terminate, until_listed};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_there_throughout_is_told_once_while_others_start_and_close() {
+async fn a_run_that_is_there_throughout_is_listed_once_while_others_start_and_close() {
     let given = a_node().await;
     check(&given).await;
     given.stop().await;

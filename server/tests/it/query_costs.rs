@@ -21,7 +21,7 @@ async fn lists_answer_as_a_naive_look_at_all_runs_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_tell_a_closed_run_as_closed_though_its_start_arrives_last() {
+async fn lists_return_a_closed_run_as_closed_though_its_start_arrives_last() {
     check_late_starts(Model::new()).await;
 }
 

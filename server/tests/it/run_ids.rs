@@ -58,7 +58,7 @@ async fn a_child(given: &Given) -> WorkflowExecution {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_id_of_a_run_tells_its_start_however_it_began_and_lists_find_it_by_that() {
+async fn the_id_of_a_run_encodes_its_start_however_it_began_and_lists_find_it_by_that() {
     let given = a_node().await;
     let start = |name: &str| ByHand::new(&given, name).start_request();
     let plain = ByHand::new(&given, "plain");

@@ -45,7 +45,7 @@ fn no_text_of_the_store_reaches_a_client() {
 }
 
 #[test]
-fn exhaustion_is_told_in_headers_too() {
+fn exhaustion_is_in_headers_too() {
     let error = ServiceError::ResourceExhausted {
         cause: ResourceExhaustedCause::RpsLimit,
         scope: ResourceExhaustedScope::Namespace,

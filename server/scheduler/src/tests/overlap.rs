@@ -31,7 +31,7 @@ fn an_open_run_stands_in_the_way_as_the_policy_says() {
 }
 
 #[test]
-fn whoever_waits_is_started_one_after_the_other() {
+fn waiting_starts_begin_one_after_the_other() {
     let mut scene = Scene::new(every_ten_seconds(Policy::BufferAll));
     scene.run_until(39);
     assert_eq!((scene.started.clone(), scene.waiting()), (vec![10], 2));
@@ -101,7 +101,7 @@ fn a_failure_pauses_a_schedule_that_wants_it() {
 }
 
 #[test]
-fn an_end_that_comes_before_the_start_is_known_is_told_again_later() {
+fn an_end_that_comes_before_the_start_is_known_is_recorded_later() {
     let mut scene = Scene::new(every_ten_seconds(Policy::Skip));
     let timer = scene.timers.remove(0);
     assert_eq!(timer, super::given::at(10));

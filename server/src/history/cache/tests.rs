@@ -20,21 +20,21 @@ fn key(n: u128) -> (u64, ExecutionKey) {
 }
 
 /// Uses a slot of that weight; returns whether it was inserted.
-fn is_told(hot: &HotExecutions, n: u128, slot: &Arc<Slot>, weight: u32) -> bool {
+fn is_inserted(hot: &HotExecutions, n: u128, slot: &Arc<Slot>, weight: u32) -> bool {
     slot.weight.store(weight, Ordering::Relaxed);
-    let before = hot.taken_in.load(Ordering::Relaxed);
+    let before = hot.bytes_inserted.load(Ordering::Relaxed);
     hot.keep(|| key(n), slot);
-    hot.taken_in.load(Ordering::Relaxed) > before
+    hot.bytes_inserted.load(Ordering::Relaxed) > before
 }
 
 #[test]
-fn the_cache_hears_of_a_slot_that_is_new_heavier_or_much_lighter() {
+fn a_slot_is_inserted_if_it_is_new_heavier_or_much_lighter() {
     let hot = HotExecutions::new(BYTES_MAX);
     let slot = Arc::new(Slot::default());
-    let told = [1000, 1000, 1250, 1251, 1300, 700].map(|weight| is_told(&hot, 1, &slot, weight));
-    assert_eq!(told, [true, false, false, true, false, true]);
+    let inserted = [1000, 1000, 1250, 1251, 1300, 700].map(|weight| is_inserted(&hot, 1, &slot, weight));
+    assert_eq!(inserted, [true, false, false, true, false, true]);
     hot.cache.run_pending_tasks();
-    assert_eq!(hot.cache.weighted_size(), 875, "as heavy as it was told last");
+    assert_eq!(hot.cache.weighted_size(), 875, "as heavy as at its last insert");
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn a_slot_in_use_stays_however_many_others_come() {
     let hot = HotExecutions::new(BYTES_MAX);
     let used = Arc::new(Slot::default());
     for n in 2..5000 {
-        is_told(&hot, 1, &used, 1000);
-        is_told(&hot, n, &Arc::new(Slot::default()), 1000);
+        is_inserted(&hot, 1, &used, 1000);
+        is_inserted(&hot, n, &Arc::new(Slot::default()), 1000);
         hot.cache.run_pending_tasks();
         assert!(hot.cache.contains_key(&key(1)), "after {n} others");
         assert!(hot.cache.weighted_size() <= BYTES_MAX);

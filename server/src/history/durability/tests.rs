@@ -26,7 +26,7 @@ async fn a_wait_ends_with_the_commit_that_it_waits_for_and_no_other_ends_with_it
 }
 
 #[tokio::test]
-async fn the_end_is_told_to_all_who_wait_and_takes_nothing_back() {
+async fn the_close_notifies_all_waiters_and_takes_nothing_back() {
     let durability = Durability::new(seen());
     durability.advance(1, seen());
     let mut waiting = pin!(durability.reached(2));

@@ -53,7 +53,7 @@ fn shown(event: &HistoryEvent) -> WorkflowExecutionContinuedAsNewEventAttributes
 
 #[test]
 #[expect(deprecated, reason = "clients that do not follow runs know the older fields")]
-fn an_end_that_names_the_next_run_is_shown_as_continued_as_new_with_what_it_tells() {
+fn an_end_that_names_the_next_run_is_shown_as_continued_as_new_with_its_fields() {
     let after_result = shown(&completed("next"));
     assert_eq!(after_result.new_execution_run_id, "next");
     assert_eq!(after_result.last_completion_result.expect("a result").payloads[0].data, "done".as_bytes());

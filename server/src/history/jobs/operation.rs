@@ -134,8 +134,8 @@ impl Operations<'_> {
         execution: WorkflowExecution,
     ) -> Result<(), ServiceError> {
         let history = self.peers.history()?;
-        let asked = reset_point::Asked { history: &history, namespace: self.namespace, now: self.now };
-        let (execution, event_id) = asked.find(reset, execution).await?;
+        let request = reset_point::Request { history: &history, namespace: self.namespace, now: self.now };
+        let (execution, event_id) = request.find(reset, execution).await?;
         let (reapply_type, excluded) = match &reset.options {
             Some(options) => (options.reset_reapply_type, options.reset_reapply_exclude_types.clone()),
             None => (reset.reset_reapply_type, Vec::new()),
@@ -177,7 +177,7 @@ impl Operations<'_> {
         unpause: &batch::BatchOperationUnpauseActivities,
         execution: WorkflowExecution,
     ) -> Result<(), ServiceError> {
-        use batch::batch_operation_unpause_activities::Activity as Asked;
+        use batch::batch_operation_unpause_activities::Activity as Selected;
         use public::unpause_activity_request::Activity;
         let request = public::UnpauseActivityRequest {
             namespace: self.namespace.name.clone(),
@@ -187,8 +187,8 @@ impl Operations<'_> {
             reset_heartbeat: unpause.reset_heartbeat,
             jitter: unpause.jitter,
             activity: Some(match &unpause.activity {
-                Some(Asked::Type(kind)) => Activity::Type(kind.clone()),
-                Some(Asked::MatchAll(_)) | None => Activity::UnpauseAll(true),
+                Some(Selected::Type(kind)) => Activity::Type(kind.clone()),
+                Some(Selected::MatchAll(_)) | None => Activity::UnpauseAll(true),
             }),
         };
         let ask = request::UnpauseActivityRequest { namespace_id: self.namespace_id(), request: Some(request) };
@@ -200,7 +200,7 @@ impl Operations<'_> {
         reset: &batch::BatchOperationResetActivities,
         execution: WorkflowExecution,
     ) -> Result<(), ServiceError> {
-        use batch::batch_operation_reset_activities::Activity as Asked;
+        use batch::batch_operation_reset_activities::Activity as Selected;
         use public::reset_activity_request::Activity;
         let request = public::ResetActivityRequest {
             namespace: self.namespace.name.clone(),
@@ -211,8 +211,8 @@ impl Operations<'_> {
             jitter: reset.jitter,
             restore_original_options: reset.restore_original_options,
             activity: Some(match &reset.activity {
-                Some(Asked::Type(kind)) => Activity::Type(kind.clone()),
-                Some(Asked::MatchAll(_)) | None => Activity::MatchAll(true),
+                Some(Selected::Type(kind)) => Activity::Type(kind.clone()),
+                Some(Selected::MatchAll(_)) | None => Activity::MatchAll(true),
             }),
         };
         let ask = request::ResetActivityRequest { namespace_id: self.namespace_id(), request: Some(request) };
@@ -224,7 +224,7 @@ impl Operations<'_> {
         update: &batch::BatchOperationUpdateActivityOptions,
         execution: WorkflowExecution,
     ) -> Result<(), ServiceError> {
-        use batch::batch_operation_update_activity_options::Activity as Asked;
+        use batch::batch_operation_update_activity_options::Activity as Selected;
         use public::update_activity_options_request::Activity;
         let request = public::UpdateActivityOptionsRequest {
             namespace: self.namespace.name.clone(),
@@ -234,8 +234,8 @@ impl Operations<'_> {
             update_mask: update.update_mask.clone(),
             restore_original: update.restore_original,
             activity: Some(match &update.activity {
-                Some(Asked::Type(kind)) => Activity::Type(kind.clone()),
-                Some(Asked::MatchAll(_)) | None => Activity::MatchAll(true),
+                Some(Selected::Type(kind)) => Activity::Type(kind.clone()),
+                Some(Selected::MatchAll(_)) | None => Activity::MatchAll(true),
             }),
         };
         let ask = request::UpdateActivityOptionsRequest { namespace_id: self.namespace_id(), request: Some(request) };

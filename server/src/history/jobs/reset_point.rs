@@ -17,7 +17,7 @@ use crate::peers::HistoryService;
 /// Events per read.
 const PAGE: i32 = 256;
 
-pub(super) struct Asked<'a> {
+pub(super) struct Request<'a> {
     pub(super) history: &'a HistoryService,
     pub(super) namespace: &'a Namespace,
     pub(super) now: Timestamp,
@@ -26,7 +26,7 @@ pub(super) struct Asked<'a> {
 /// Events and the page token of the next ones.
 type Page = (Vec<HistoryEvent>, Bytes);
 
-impl Asked<'_> {
+impl Request<'_> {
     /// The run to reset, and the event to reset it to.
     pub(super) async fn find(
         &self,

@@ -66,7 +66,7 @@ fn an_answer_that_makes_no_sense_is_none() {
 }
 
 #[tokio::test]
-async fn whoever_got_no_answer_is_woken_when_all_are_given() {
+async fn pollers_without_an_answer_are_woken_when_all_are_given() {
     let (buffer, waiters, key) = (QueryBuffer::default(), Waiters::default(), key());
     let waiting = waiters.listen(&key);
     let changed = waiting.changed();

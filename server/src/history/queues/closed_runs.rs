@@ -40,7 +40,7 @@ impl ClosedRuns {
     }
 
     /// Whether the timer is obsolete: its run has closed.
-    pub(super) fn outlived(&self, run_id: RunId, task: &TimerTask) -> bool {
+    pub(super) fn is_obsolete(&self, run_id: RunId, task: &TimerTask) -> bool {
         match task {
             // Retention concerns closed runs; a schedule is not a run.
             TimerTask::Retention { .. } | TimerTask::Schedule => false,
@@ -72,9 +72,9 @@ mod tests {
     fn a_closed_run_has_outlived_its_timers_but_not_its_retention() {
         let mut closed = ClosedRuns::default();
         closed.add(run(1));
-        assert!(closed.outlived(run(1), &TimerTask::RunTimeout { version: 0 }));
-        assert!(!closed.outlived(run(1), &TimerTask::Retention { version: 0 }));
-        assert!(!closed.outlived(run(2), &TimerTask::RunTimeout { version: 0 }));
+        assert!(closed.is_obsolete(run(1), &TimerTask::RunTimeout { version: 0 }));
+        assert!(!closed.is_obsolete(run(1), &TimerTask::Retention { version: 0 }));
+        assert!(!closed.is_obsolete(run(2), &TimerTask::RunTimeout { version: 0 }));
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
         let mut closed = ClosedRuns::default();
         (0..=REMEMBERED_MAX).chain([REMEMBERED_MAX]).for_each(|n| closed.add(run(n)));
         assert_eq!((closed.known.len(), closed.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
-        assert!(!closed.outlived(run(0), &TimerTask::RunTimeout { version: 0 }));
-        assert!(closed.outlived(run(REMEMBERED_MAX), &TimerTask::RunTimeout { version: 0 }));
+        assert!(!closed.is_obsolete(run(0), &TimerTask::RunTimeout { version: 0 }));
+        assert!(closed.is_obsolete(run(REMEMBERED_MAX), &TimerTask::RunTimeout { version: 0 }));
     }
 }

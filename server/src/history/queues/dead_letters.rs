@@ -53,15 +53,15 @@ async fn quarantine(shard: &Shard, damaged: Vec<DamagedQueueRow>) -> Result<(), 
 }
 
 /// Moves a task to the dead-letter queue for an operator, so that it does not block later tasks.
-pub(super) async fn put_aside(shard: &Shard, letter: &DeadLetter) -> Result<(), ServiceError> {
-    enqueue(shard, letter).await?;
-    error!(shard = shard.id.0, ?letter, "queue task cannot be done; moved to the shard's dead-letter queue");
+pub(super) async fn dead_letter_task(shard: &Shard, dead_letter: &DeadLetter) -> Result<(), ServiceError> {
+    enqueue(shard, dead_letter).await?;
+    error!(shard = shard.id.0, ?dead_letter, "queue task cannot be done; moved to the shard's dead-letter queue");
     Ok(())
 }
 
-async fn enqueue(shard: &Shard, letter: &DeadLetter) -> Result<(), ServiceError> {
+async fn enqueue(shard: &Shard, dead_letter: &DeadLetter) -> Result<(), ServiceError> {
     let queue = QueueKey { queue_type: DEAD_LETTERS, name: format!("shard-{}", shard.id.0).into() };
     shard.stores.queues.create(&queue, shard.env.now()).await?;
-    shard.stores.queues.enqueue(&queue, shard.env.new_uuid(), &[letter.to_message()]).await?;
+    shard.stores.queues.enqueue(&queue, shard.env.new_uuid(), &[dead_letter.to_message()]).await?;
     Ok(())
 }

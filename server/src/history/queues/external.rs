@@ -54,7 +54,7 @@ pub(super) async fn signal(sender: &Origin<'_>, initiated_event_id: EventId) -> 
         Ok(()) => Input::ExternalSignaled(answer),
         Err(cause) => Input::ExternalSignalFailed(answer, cause),
     };
-    Ok(sender.tell(answer).await?)
+    Ok(sender.record(answer).await?)
 }
 
 pub(super) async fn cancel(sender: &Origin<'_>, initiated_event_id: EventId) -> Result<(), ServiceError> {
@@ -88,7 +88,7 @@ pub(super) async fn cancel(sender: &Origin<'_>, initiated_event_id: EventId) -> 
         Ok(()) => Input::ExternalCancelRequested(answer),
         Err(cause) => Input::ExternalCancelFailed(answer, cause),
     };
-    Ok(sender.tell(answer).await?)
+    Ok(sender.record(answer).await?)
 }
 
 fn misplaced(sender: &Origin<'_>, event: &HistoryEvent) -> ServiceError {

@@ -218,10 +218,10 @@ impl Queues {
     fn due_timers(&self, now: Timestamp) -> Vec<(TimerKey, Timer)> {
         let due = lock(&self.timers).due(now);
         let closed_runs = lock(&self.closed_runs);
-        let (outlived, due): (Vec<_>, Vec<_>) =
-            due.into_iter().partition(|(_, timer)| closed_runs.outlived(timer.key.run_id, &timer.task));
+        let (obsolete, due): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|(_, timer)| closed_runs.is_obsolete(timer.key.run_id, &timer.task));
         drop(closed_runs);
-        outlived.into_iter().for_each(|(key, _)| self.timer_done(key));
+        obsolete.into_iter().for_each(|(key, _)| self.timer_done(key));
         due
     }
 

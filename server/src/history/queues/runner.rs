@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tracing::warn;
 use workflow::{Input, TimerTask, Timestamp};
 
-use super::dead_letters::{put_aside, read_page};
+use super::dead_letters::{dead_letter_task, read_page};
 use super::timers::Wanted;
 use super::{Pool, Timer, Transfer, backoff, lock, schedule, transfer};
 use crate::history::shard::Shard;
@@ -38,8 +38,8 @@ pub(crate) async fn run_transfer(shard: Arc<Shard>, peers: Peers, pool: Pool) {
             let place = pool.place().await;
             running.spawn(async move {
                 let execute = || transfer::execute(&shard, &peers, &task);
-                let letter = || DeadLetter::Transfer(task.clone());
-                if until_settled(&shard, &pool, place, execute, letter).await {
+                let dead_letter = || DeadLetter::Transfer(task.clone());
+                if until_settled(&shard, &pool, place, execute, dead_letter).await {
                     shard.queues.transfer_done(task.task_id);
                     // Freed memory may admit the next page.
                     shard.queues.transfer_wake.notify_one();
@@ -88,8 +88,8 @@ pub(crate) async fn run_timers(shard: Arc<Shard>, peers: Peers, pool: Pool) {
             let (shard, peers, pool) = (Arc::clone(&shard), peers.clone(), pool.clone());
             let place = pool.place().await;
             running.spawn(async move {
-                let letter = || DeadLetter::Timer { key: timer.key.clone(), task: timer.task.clone() };
-                if until_settled(&shard, &pool, place, || fire(&shard, &peers, &timer), letter).await {
+                let dead_letter = || DeadLetter::Timer { key: timer.key.clone(), task: timer.task.clone() };
+                if until_settled(&shard, &pool, place, || fire(&shard, &peers, &timer), dead_letter).await {
                     shard.queues.timer_done(key);
                 }
             });
@@ -160,7 +160,7 @@ async fn fire(shard: &Shard, peers: &Peers, timer: &Timer) -> Result<(), Service
         return shard.delete(&timer.key).await;
     }
     if timer.task == TimerTask::Schedule {
-        return schedule::look_after(shard, peers, &timer.key).await;
+        return schedule::run_actions(shard, peers, &timer.key).await;
     }
     shard.transact(&timer.key, Input::Due(timer.task.clone())).await?;
     Ok(())
@@ -173,13 +173,14 @@ async fn until_settled<F: Future<Output = Result<(), ServiceError>>>(
     pool: &Pool,
     place: OwnedSemaphorePermit,
     execute: impl Fn() -> F,
-    letter: impl Fn() -> DeadLetter,
+    dead_letter: impl Fn() -> DeadLetter,
 ) -> bool {
     let mut place = Some(place);
     let mut tries = 0;
     let mut n_hopeless = 0;
     loop {
-        let attempted = if n_hopeless < HOPELESS_MAX { execute().await } else { put_aside(shard, &letter()).await };
+        let attempted =
+            if n_hopeless < HOPELESS_MAX { execute().await } else { dead_letter_task(shard, &dead_letter()).await };
         match attempted {
             Ok(()) => return true,
             // The run, or the target of the task, no longer exists.

@@ -21,7 +21,7 @@ use crate::peers::Peers;
 const ACTIONS_AT_ONCE: usize = 16;
 
 /// Performs all due actions of the schedule.
-pub(in crate::history) async fn look_after(
+pub(in crate::history) async fn run_actions(
     shard: &Shard,
     peers: &Peers,
     key: &ExecutionKey,
@@ -50,7 +50,7 @@ pub(in crate::history) async fn look_after(
         schedule = shard.change_schedule(&slot, (namespace_id, schedule_id), Input::Acted(outcomes)).await?;
         trouble.map_or(Ok(()), Err)?;
     }
-    if schedule.is_over { shard.bury_schedule(&slot, &schedule).await } else { Ok(()) }
+    if schedule.is_over { shard.delete_finished_schedule(&slot, &schedule).await } else { Ok(()) }
 }
 
 struct Actor<'a> {

@@ -38,7 +38,7 @@ async fn start(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
     let cause = match ask_to_start(parent, child, initiated.clone(), user_metadata).await {
         Ok(run_id) => {
             let started = Input::ChildStarted(ChildStarted { initiated_event_id, run_id, header });
-            return match parent.tell(started).await {
+            return match parent.record(started).await {
                 Ok(()) => begin(parent, child, run_id).await,
                 Err(TransactError::Rejected(Rejection::ExecutionClosed)) => settle(parent, child).await,
                 Err(error) => Err(error.into()),
@@ -52,7 +52,7 @@ async fn start(parent: &Origin<'_>, child: &Child) -> Result<(), ServiceError> {
     };
     #[expect(deprecated, reason = "old workers send what they want to get back")]
     let control = initiated.control;
-    Ok(parent.tell(Input::ChildStartFailed(ChildStartFailed { initiated_event_id, cause, control })).await?)
+    Ok(parent.record(Input::ChildStartFailed(ChildStartFailed { initiated_event_id, cause, control })).await?)
 }
 
 async fn initiated_event(

@@ -69,7 +69,7 @@ impl Origin<'_> {
     }
 
     /// Records the task's result in the run.
-    pub(super) async fn tell(&self, input: Input) -> Result<(), TransactError> {
+    pub(super) async fn record(&self, input: Input) -> Result<(), TransactError> {
         self.shard.transact(&self.state.key, input).await.map(|_| ())
     }
 }

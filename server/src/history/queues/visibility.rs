@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tracing::warn;
 use workflow::ExecutionKey;
 
-use super::dead_letters::{self, put_aside};
+use super::dead_letters::{self, dead_letter_task};
 use super::runner::PAGE_ROWS;
 use super::{Visibility, backoff, lock};
 use crate::history::listing::{changed, record_of, remove_replaced};
@@ -63,7 +63,7 @@ pub(crate) async fn run_visibility(shard: Arc<Shard>, peers: Peers) {
         let removals: Vec<Removal> = std::mem::take(&mut *lock(&shard.queues.removals));
         let tasks: Vec<Visibility> = take_ready(&shard);
         let fresh_above = lock(&shard.queues.visibility).stored_up_to;
-        if !(Round { shard: &shard, peers: &peers }).tell(tasks, removals, fresh_above).await {
+        if !(Round { shard: &shard, peers: &peers }).write(tasks, removals, fresh_above).await {
             return;
         }
     }
@@ -130,12 +130,12 @@ struct Round<'a> {
 impl Round<'_> {
     /// Retries until everything is written. False: the shard was closed first. Tasks above `fresh_above` come from
     /// memory and were never tried.
-    async fn tell(&self, tasks: Vec<Visibility>, mut removals: Vec<Removal>, mut fresh_above: i64) -> bool {
+    async fn write(&self, tasks: Vec<Visibility>, mut removals: Vec<Removal>, mut fresh_above: i64) -> bool {
         let ids: Vec<i64> = tasks.iter().map(|task| task.task_id).collect();
         let mut pending = group(tasks);
         for removal in &mut removals {
-            if let Some(untold) = pending.remove(&removal.key) {
-                remove_replaced(&mut removal.forgotten, &untold.replaced);
+            if let Some(pending_put) = pending.remove(&removal.key) {
+                remove_replaced(&mut removal.forgotten, &pending_put.replaced);
             }
         }
         let mut tries = 0;
@@ -189,7 +189,7 @@ impl Round<'_> {
         drop(reads);
         for key in hopeless {
             for task in pending.remove(&key).unwrap_or_default().tasks {
-                put_aside(self.shard, &DeadLetter::Visibility(task)).await?;
+                dead_letter_task(self.shard, &DeadLetter::Visibility(task)).await?;
             }
         }
         if changes.is_empty() { Ok(()) } else { self.peers.visibility()?.write(changes).await }
@@ -235,16 +235,16 @@ impl Pending {
 
 impl Shard {
     /// Deletes a run or a schedule from visibility, and returns when that is done.
-    pub(crate) async fn unlist(
+    pub(crate) async fn delete_visibility(
         &self,
         key: &ExecutionKey,
         forgotten: Box<visibility::Removal>,
     ) -> Result<(), ServiceError> {
-        let (done, told) = oneshot::channel();
+        let (done, written) = oneshot::channel();
         lock(&self.queues.removals).push(Removal { key: key.clone(), forgotten, done });
         self.queues.visibility_wake.notify_one();
         tokio::select! {
-            told = told => told.map_err(|_| closing()),
+            written = written => written.map_err(|_| closing()),
             _ = self.committer.ended() => Err(closing()),
         }
     }

@@ -21,8 +21,8 @@ fn a_filter_forgets_nobody_and_takes_few_strangers_in() {
     let mut filter = Filter::new(N);
     (0..N).for_each(|n| filter.add(NAMESPACE, &id(n)));
     assert!((0..N).all(|n| filter.may_have(NAMESPACE, &id(n))));
-    let n_taken_in = (N..2 * N).filter(|n| filter.may_have(NAMESPACE, &id(*n))).count();
-    assert!(n_taken_in < N / 50, "{n_taken_in} of {N} strangers");
+    let n_false_positives = (N..2 * N).filter(|n| filter.may_have(NAMESPACE, &id(*n))).count();
+    assert!(n_false_positives < N / 50, "{n_false_positives} of {N} absent ids");
     let other = NamespaceId(Uuid::from_u128(2));
     let n_of_other = (0..N).filter(|n| filter.may_have(other, &id(*n))).count();
     assert!(n_of_other < N / 50, "{n_of_other} of another namespace");
@@ -55,12 +55,12 @@ fn nothing_is_ruled_out_before_all_is_known() {
 fn ids_are_learned_once_looking_for_them_has_cost_as_much() {
     const N_RUNS: usize = 1000;
     let ids = WorkflowIds::new(1 << 20);
-    for n in 1..N_RUNS / IDS_PER_LOOK {
-        ids.looked_in_vain(|| N_RUNS);
+    for n in 1..N_RUNS / IDS_PER_MISS {
+        ids.record_miss(|| N_RUNS);
         assert!(!is_wanted(&ids), "after {n} looks");
     }
-    for _ in 0..N_RUNS / IDS_PER_LOOK {
-        ids.looked_in_vain(|| N_RUNS);
+    for _ in 0..N_RUNS / IDS_PER_MISS {
+        ids.record_miss(|| N_RUNS);
     }
     assert!(is_wanted(&ids));
 }
@@ -68,7 +68,7 @@ fn ids_are_learned_once_looking_for_them_has_cost_as_much() {
 #[test]
 fn a_shard_without_runs_is_learned_at_once() {
     let ids = WorkflowIds::new(1 << 20);
-    ids.looked_in_vain(|| 0);
+    ids.record_miss(|| 0);
     assert!(is_wanted(&ids));
 }
 
@@ -81,7 +81,7 @@ fn what_does_not_fit_is_looked_for_again() {
     assert!(!ids.may_have(NAMESPACE, "new"));
     (0..2 * ids.ids_max).for_each(|n| ids.add(NAMESPACE, &id(n)));
     assert!(ids.may_have(NAMESPACE, "new"), "a full filter is thrown away");
-    ids.looked_in_vain(|| 2 * ids.ids_max);
+    ids.record_miss(|| 2 * ids.ids_max);
     assert!(!is_wanted(&ids), "it is counted from the beginning");
 }
 
@@ -91,14 +91,14 @@ fn runs_that_are_not_counted_are_not_read_again_and_again() {
     assert!(ids.begin(0));
     // Some look like others, and take no room.
     (0..IDS_MIN + IDS_MIN / 2).for_each(|n| ids.add(NAMESPACE, &id(n)));
-    assert!(!ids.learn(&[]), "it is full");
-    ids.looked_in_vain(|| 0);
+    assert!(!ids.add_page(&[]), "it is full");
+    ids.record_miss(|| 0);
     assert!(!is_wanted(&ids), "there are as many as were seen");
-    (0..IDS_MIN).for_each(|_| ids.looked_in_vain(|| 0));
+    (0..IDS_MIN).for_each(|_| ids.record_miss(|| 0));
     assert!(is_wanted(&ids));
     assert!(ids.begin(0));
     (0..IDS_MIN + IDS_MIN / 2).for_each(|n| ids.add(NAMESPACE, &id(n)));
-    assert!(ids.learn(&[]), "now there is room");
+    assert!(ids.add_page(&[]), "now there is room");
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn after_each_failure_learning_waits_twice_as_long() {
     for n_failures in 0..4 {
         assert!(ids.begin(0));
         ids.fail();
-        let n_looks = (1..).find(|_| {
-            ids.looked_in_vain(|| 0);
+        let n_misses = (1..).find(|_| {
+            ids.record_miss(|| 0);
             is_wanted(&ids)
         });
-        assert_eq!(n_looks, Some(LOOKS_AFTER_FAILURE << n_failures));
+        assert_eq!(n_misses, Some(MISSES_AFTER_FAILURE << n_failures));
     }
 }
 

@@ -58,7 +58,7 @@ fn every_field_of_a_path_is_one_of_its_request() {
 }
 
 #[test]
-fn what_is_not_there_is_told_from_what_is_not_for_this_verb() {
+fn an_unknown_path_is_distinguished_from_a_wrong_verb() {
     let table = RouteTable::new(&pool());
     for path in ["/nothing", "/", "", "/api/v1", "/api/v1/namespaces/a/workflows/w/"] {
         assert_eq!(table.find(&Method::GET, path).err(), Some(NotFound::Path), "{path}");

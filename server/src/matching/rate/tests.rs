@@ -34,7 +34,7 @@ fn a_limit_allows_one_second_at_once_and_then_its_rate() {
 }
 
 #[test]
-fn a_refused_task_is_told_when_it_may_go() {
+fn a_refused_task_gets_the_time_when_it_may_go() {
     let mut limit = RateLimit::none(BEGIN);
     limit.set(Some(0.5), BEGIN);
     assert_eq!(limit.take(BEGIN), Ok(()));

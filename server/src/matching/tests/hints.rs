@@ -13,14 +13,14 @@ struct Case {
     /// Handed to a poll, whose start is not recorded yet.
     in_flight: usize,
     /// Their start could not be recorded: they come again later.
-    put_off: usize,
+    delayed: usize,
     /// History does not want them any more.
     dropped: usize,
     wait: Duration,
     hint: i64,
 }
 
-const CASE: Case = Case { name: "", added: 0, in_flight: 0, put_off: 0, dropped: 0, wait: Duration::ZERO, hint: 0 };
+const CASE: Case = Case { name: "", added: 0, in_flight: 0, delayed: 0, dropped: 0, wait: Duration::ZERO, hint: 0 };
 
 /// A sticky queue counts as polled for a while after its last poll.
 async fn polled_service() -> Arc<Service> {
@@ -53,11 +53,11 @@ async fn a_hint_counts_what_another_poll_would_get_at_once() {
         Case { name: "all wait", added: 3, hint: 3, ..CASE },
         Case { name: "all were handed out", added: 3, in_flight: 3, ..CASE },
         Case { name: "some were handed out", added: 3, in_flight: 2, hint: 1, ..CASE },
-        Case { name: "some come again later", added: 3, put_off: 2, hint: 1, ..CASE },
+        Case { name: "some come again later", added: 3, delayed: 2, hint: 1, ..CASE },
         Case { name: "some were dropped", added: 3, dropped: 2, hint: 1, ..CASE },
         Case { name: "all have expired", added: 3, wait: Duration::from_secs(6), ..CASE },
     ];
-    for Case { name, added, in_flight, put_off, dropped, wait, hint } in cases {
+    for Case { name, added, in_flight, delayed, dropped, wait, hint } in cases {
         let service = polled_service().await;
         for n in 0..added {
             add(&service, &format!("wf-{n}")).await;
@@ -66,7 +66,7 @@ async fn a_hint_counts_what_another_poll_would_get_at_once() {
         for _ in 0..in_flight {
             held.push(poll(&service, Kind::Sticky).await.unwrap());
         }
-        for started in [unavailable(), not_found()].into_iter().zip([put_off, dropped]) {
+        for started in [unavailable(), not_found()].into_iter().zip([delayed, dropped]) {
             for _ in 0..started.1 {
                 let dispatched = poll(&service, Kind::Sticky).await.unwrap();
                 assert_eq!(dispatched.settle(started.0.clone()).unwrap(), None);

@@ -11,7 +11,7 @@ use workflow::{Listing, NamespaceId, RunId, Timestamp};
 
 use super::super::order::{by_start, started_at};
 use super::super::query::parse;
-use super::{Asked, Ordering};
+use super::{PageOrder, TokenScope};
 
 const SEEDS: u64 = 5_000;
 const QUERIES: [&str; 5] = [
@@ -59,9 +59,10 @@ fn a_token_brings_back_its_place() {
     for seed in seeds(SEEDS) {
         let mut random = SmallRng::seed_from_u64(seed);
         let query = parse(QUERIES[random.random_range(0..QUERIES.len())], &Default::default()).expect("a query");
-        let (asked, began_at) = (Asked { namespace_id: NamespaceId(Uuid::nil()), query_hash: 7 }, moment(&mut random));
+        let (asked, began_at) =
+            (TokenScope { namespace_id: NamespaceId(Uuid::nil()), query_hash: 7 }, moment(&mut random));
         let record = record(&mut random);
-        let place = Ordering { order_by: &query.order_by, began_at }.place(&record);
+        let place = PageOrder { order_by: &query.order_by, began_at }.place(&record);
         if let Some(direction) = by_start(&query.order_by) {
             assert_eq!(started_at(&place, direction), Some(record.started_at), "seed {seed}");
         }
@@ -76,10 +77,10 @@ fn a_token_of_other_bytes_is_a_place_or_refused() {
     for seed in seeds(SEEDS * 4) {
         let mut random = SmallRng::seed_from_u64(seed);
         let query = parse(QUERIES[random.random_range(0..QUERIES.len())], &Default::default()).expect("a query");
-        let asked = Asked { namespace_id: NamespaceId(Uuid::nil()), query_hash: 7 };
+        let asked = TokenScope { namespace_id: NamespaceId(Uuid::nil()), query_hash: 7 };
         let record = record(&mut random);
         let began_at = moment(&mut random);
-        let place = Ordering { order_by: &query.order_by, began_at }.place(&record);
+        let place = PageOrder { order_by: &query.order_by, began_at }.place(&record);
         let mut token = asked.token(began_at, place).to_vec();
         for _ in 0..random.random_range(1..4) {
             let at = random.random_range(0..token.len());

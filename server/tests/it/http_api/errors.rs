@@ -33,7 +33,7 @@ async fn a_refusal_has_the_details_that_grpc_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leads_nowhere_is_told_apart() {
+async fn paths_without_a_route_are_distinguished() {
     let (given, http) = given().await;
     let nothing = json!({ "code": 5, "message": "Not Found" });
     for path in ["/", "/nothing", "/api/v1/namespaces/default/workflows/w/", "/api/v1/namespaces/%FF"] {

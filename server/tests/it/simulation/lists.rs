@@ -35,7 +35,7 @@ async fn a_start_on_its_way(model: &std::sync::Arc<Model>) -> World {
 }
 
 #[test]
-fn a_start_that_a_deposed_owner_told_does_not_reopen_what_its_successor_told_as_closed() {
+fn a_start_that_a_deposed_owner_wrote_does_not_reopen_what_its_successor_wrote_as_closed() {
     simulate(async {
         let model = Model::with_faults(Faults::none(1));
         let world = a_start_on_its_way(&model).await;
@@ -51,7 +51,7 @@ fn a_start_that_a_deposed_owner_told_does_not_reopen_what_its_successor_told_as_
 }
 
 #[test]
-fn a_start_that_a_deposed_owner_told_does_not_bring_back_what_its_successor_deleted() {
+fn a_start_that_a_deposed_owner_wrote_does_not_bring_back_what_its_successor_deleted() {
     simulate(async {
         let model = Model::with_faults(Faults::none(1));
         let world = a_start_on_its_way(&model).await;

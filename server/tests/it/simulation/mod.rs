@@ -111,7 +111,7 @@ fn simulate<F: Future>(future: F) -> F::Output {
 }
 
 #[test]
-fn unknown_outcomes_lose_and_double_nothing_and_no_caller_is_told_a_falsehood() {
+fn unknown_outcomes_lose_and_double_nothing_and_every_reply_is_true() {
     let plan = Plan { n_workflows: 100, n_activities: 8, n_signals: 60 };
     let counts = for_seeds(0..100, |seed| {
         simulate(load_under_faults(seed, unknown_outcomes(seed), &plan, HistoryConfig::default()))

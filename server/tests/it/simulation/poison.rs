@@ -74,7 +74,7 @@ async fn first_dead_timer(model: &Arc<Model>, shard: i32) -> DeadLetter {
 }
 
 #[test]
-fn a_task_of_a_damaged_run_is_put_aside_and_the_others_go_on() {
+fn a_task_of_a_damaged_run_is_dead_lettered_and_the_others_go_on() {
     simulate(async {
         let model = Model::new();
         let world = World::start(&model, 1).await;

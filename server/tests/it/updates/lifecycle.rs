@@ -40,7 +40,7 @@ async fn an_update_is_accepted_and_completed_in_one_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_acceptance_hears_it_and_may_ask_for_the_outcome_later() {
+async fn a_wait_for_acceptance_returns_and_the_outcome_can_be_polled_later() {
     let given = a_node().await;
     let scene = Scene::idle(&given, "accepted").await;
     let update = scene.update("u", Stage::Accepted);

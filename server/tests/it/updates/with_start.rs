@@ -145,7 +145,7 @@ async fn a_rejected_update_does_not_take_the_start_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_ends_under_the_update_tells_which_operation_failed() {
+async fn a_run_that_ends_under_the_update_names_the_operation_that_failed() {
     let given = a_node().await;
     let scene = Scene::new(&given, "ending");
     let both = scene.update_with_start("u", WorkflowIdConflictPolicy::Fail);

@@ -11,7 +11,7 @@ fn aliases(aliases: &[(&str, &str)]) -> HashMap<String, String> {
 }
 
 #[test]
-fn the_place_of_an_attribute_tells_its_type() {
+fn the_column_of_an_attribute_names_its_type() {
     let custom = CustomAttributes::of_aliases(&aliases(&[
         ("Keyword01", "Customer"),
         ("KeywordList01", "Tags"),
