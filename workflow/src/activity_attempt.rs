@@ -19,11 +19,11 @@ use crate::commands::Completion;
 use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::{ActivityRef, CancelActivity, CompleteActivity, FailActivity, Heartbeat, StartActivity};
+use crate::outcome::{ActivityStarted, HeartbeatFlags, Outcome, Rejection, Reply};
 use crate::pause;
 use crate::retry;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
-use crate::transition::{ActivityStarted, HeartbeatFlags, Outcome, Rejection, Reply};
 use crate::workflow_task;
 
 const NOT_ENOUGH_TIME: &str =

@@ -12,10 +12,10 @@ use crate::ids::EventId;
 use crate::input::{
     ActivityTarget, Jitter, OptionsChange, PauseActivity, ResetActivity, UnpauseActivity, UpdateActivity,
 };
+use crate::outcome::{Outcome, Rejection, Reply};
 use crate::retry;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
-use crate::transition::{Outcome, Rejection, Reply};
 
 /// No worker gets a paused activity; a worker that has one is notified by its next heartbeat.
 pub(crate) fn pause(draft: &mut Draft, input: PauseActivity) -> Result<Outcome, Rejection> {

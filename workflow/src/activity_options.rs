@@ -9,9 +9,9 @@ use crate::activity::Activity;
 use crate::activity_command::{Timeouts, missing_timeout};
 use crate::commands::normalize_queue;
 use crate::draft::Draft;
+use crate::outcome::Rejection;
 use crate::retry;
 use crate::time::{nonzero, parse_span, to_proto};
-use crate::transition::Rejection;
 use crate::workflow_task::normal_queue;
 
 /// Task queue, limits and priority of an activity. An operator may change them.

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use crate::draft::{Draft, Entry};
 use crate::ids::{EventId, NamespaceId, RunId};
+use crate::outcome::{Outcome, Rejection, Reply};
 use crate::state::ExecutionState;
-use crate::transition::{Outcome, Rejection, Reply};
 use crate::workflow_task;
 
 #[derive(Debug, Clone, PartialEq)]

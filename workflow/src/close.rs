@@ -23,12 +23,12 @@ use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, RunId};
 use crate::input::{RequestCancel, Sender, Terminate};
 use crate::next_run::{self, Follow};
+use crate::outcome::{Outcome, Rejection, Reply};
 use crate::search_attributes;
 use crate::speculative;
 use crate::state::{ExecutionState, Status};
 use crate::tasks::{TimerTask, TransferTask};
 use crate::time::Timestamp;
-use crate::transition::{Outcome, Rejection, Reply};
 use crate::workflow_task::{self, SERVER_IDENTITY, TaskFailure, WorkflowTask};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

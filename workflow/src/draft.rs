@@ -15,14 +15,15 @@ use crate::branch::Branch;
 use crate::child;
 use crate::close;
 use crate::events::{comes_last, kind, may_be_ignored};
+use crate::facts::Facts;
 use crate::ids::{EventId, ExecutionKey};
 use crate::listing::{self, Listed};
+use crate::outcome::{ChangedItems, Notice, Reply, Transition};
 use crate::speculative;
 use crate::start;
 use crate::state::ExecutionState;
 use crate::tasks::{Task, TimerTask, TransferTask};
 use crate::time::Timestamp;
-use crate::transition::{ChangedItems, Facts, Notice, Reply, Transition};
 use crate::workflow_task;
 
 /// A transition's history node ends with the event that brings it to this many bytes; the next begins another.

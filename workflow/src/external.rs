@@ -22,9 +22,9 @@ use crate::commands::{BadCommand, Completion, check_count, check_size};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::{EventId, NamespaceId};
 use crate::items::Items;
+use crate::outcome::{Outcome, Reply};
 use crate::state::ExecutionState;
 use crate::tasks::TransferTask;
-use crate::transition::{Outcome, Reply};
 use crate::workflow_task;
 
 /// A signal or a cancel request to another workflow, without a recorded outcome.

@@ -10,7 +10,9 @@ mod items;
 mod request_ids;
 mod weight;
 mod state;
+mod facts;
 mod input;
+mod outcome;
 mod transition;
 mod draft;
 mod listing;
@@ -56,6 +58,7 @@ pub use child::{Child, ChildClosed, ChildStart, ChildStartFailed, ChildStarted};
 pub use close::Closed;
 pub use cron::check_cron_schedule;
 pub use external::{ExternalAnswer, ExternalRequest};
+pub use facts::{Facts, Limits};
 pub use ids::{EventId, ExecutionKey, NamespaceId, RunId};
 pub use input::{
     ActivityRef, ActivityTarget, AdmitUpdate, CancelActivity, CompleteActivity, CompleteWorkflowTask, FailActivity,
@@ -65,6 +68,10 @@ pub use input::{
 };
 pub use items::Items;
 pub use options::{CompletionCallback, KnownRequest, is_known};
+pub use outcome::{
+    ActivityStarted, ChangedItems, Decision, HeartbeatFlags, LimitCause, Notice, Rejection, Reply, Transition,
+    WorkflowTaskStarted,
+};
 pub use pause::{Pause, shown_search_attributes};
 pub use replay::{ReplayError, replay};
 pub use request_ids::RequestIds;
@@ -76,10 +83,7 @@ pub use state::{ExecutionState, Listing, Status, Sticky, Unrecorded};
 pub use tasks::{StickyDispatch, Task, TimerTask, TransferTask, VisibilityTask};
 pub use time::Timestamp;
 pub use timer::Timer;
-pub use transition::{
-    ActivityStarted, ChangedItems, Decision, Facts, HeartbeatFlags, LimitCause, Limits, Notice, Rejection, Reply,
-    Transition, WorkflowTaskStarted, transition,
-};
+pub use transition::transition;
 pub use update::{RecordedAt, Update, WaitingUpdate};
 pub use weight::Weigh;
 pub use workflow_task::{Running, Scheduled, WorkflowTask};

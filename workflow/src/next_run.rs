@@ -13,11 +13,11 @@ use crate::cron;
 use crate::draft::Draft;
 use crate::ids::ExecutionKey;
 use crate::input::Start;
+use crate::outcome::Rejection;
 use crate::reset;
 use crate::retry;
 use crate::start::{Continued, Started, StartedAgain, capped_run_timeout, capped_task_timeout, start};
 use crate::time::{limit, nonzero, parse_span, span, to_proto};
-use crate::transition::Rejection;
 use crate::workflow_task::normal_queue;
 
 /// How the next run begins, and when.

@@ -11,9 +11,9 @@ use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionOptionsUp
 use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::{Join, UpdateOptions};
+use crate::outcome::{Outcome, Rejection, Reply};
 use crate::state::ExecutionState;
 use crate::time::Timestamp;
-use crate::transition::{Outcome, Rejection, Reply};
 
 /// A completion callback; stored but not called.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,8 @@ use proto::temporal::api::history::v1::{HistoryEvent, WorkflowExecutionSignaledE
 use crate::close::check_sender;
 use crate::draft::{Draft, Entry};
 use crate::input::Signal;
+use crate::outcome::{LimitCause, Outcome, Rejection, Reply};
 use crate::state::ExecutionState;
-use crate::transition::{LimitCause, Outcome, Rejection, Reply};
 use crate::workflow_task;
 
 /// A signal from a client or workflow.

@@ -12,10 +12,10 @@ use proto::temporal::api::history::v1::{
 use crate::commands::{BadCommand, Completion, check_count};
 use crate::draft::{Annotation, Draft, Entry};
 use crate::ids::EventId;
+use crate::outcome::{Outcome, Reply};
 use crate::state::ExecutionState;
 use crate::tasks::TimerTask;
 use crate::time::{Timestamp, parse_span, span, to_proto};
-use crate::transition::{Outcome, Reply};
 use crate::workflow_task;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

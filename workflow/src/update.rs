@@ -14,11 +14,12 @@ use proto::temporal::api::update::v1::{Meta, Request};
 
 use crate::close::check_chain;
 use crate::draft::Draft;
+use crate::facts::Limits;
 use crate::ids::EventId;
 use crate::input::AdmitUpdate;
+use crate::outcome::{LimitCause, Outcome, Rejection, Reply};
 use crate::speculative;
 use crate::state::ExecutionState;
-use crate::transition::{LimitCause, Limits, Outcome, Rejection, Reply};
 
 /// From this attempt on, an update would only fail with its workflow task.
 const FAILING_ATTEMPT: i32 = 3;

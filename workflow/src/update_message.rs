@@ -19,7 +19,7 @@ use proto::temporal::api::update::v1::{Acceptance, Rejection, Request, Response}
 use crate::commands::{BadCommand, Completion};
 use crate::draft::Draft;
 use crate::ids::EventId;
-use crate::transition::Notice;
+use crate::outcome::Notice;
 use crate::update::{Update, WaitingUpdate, check_total, update_id};
 
 const CAUSE: WorkflowTaskFailedCause = WorkflowTaskFailedCause::BadUpdateWorkflowExecutionMessage;

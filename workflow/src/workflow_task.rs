@@ -17,6 +17,7 @@ use proto::temporal::api::taskqueue::v1::TaskQueue;
 use crate::draft::{Draft, Entry};
 use crate::ids::EventId;
 use crate::input::TaskRef;
+use crate::outcome::Rejection;
 use crate::pause;
 use crate::reset;
 use crate::retry;
@@ -24,7 +25,6 @@ use crate::speculative;
 use crate::state::ExecutionState;
 use crate::tasks::{StickyDispatch, TimerTask, TransferTask};
 use crate::time::{Timestamp, span, to_proto};
-use crate::transition::Rejection;
 use crate::worker_version;
 
 /// At most one is pending. From the second attempt on it is transient: its events are written only when it completes.

@@ -11,15 +11,16 @@ use crate::close;
 use crate::commands::{self, BadCommand, Completion};
 use crate::draft::Draft;
 use crate::events::{kind, short_name};
+use crate::facts::Facts;
 use crate::ids::EventId;
 use crate::input::{CompleteWorkflowTask, FailWorkflowTask, StartWorkflowTask};
 use crate::names::Names;
+use crate::outcome::{Notice, Outcome, Rejection, Reply, Transition, WorkflowTaskStarted};
 use crate::pause;
 use crate::speculative;
 use crate::state::ExecutionState;
 use crate::tasks::TimerTask;
 use crate::time::Timestamp;
-use crate::transition::{Facts, Notice, Outcome, Rejection, Reply, Transition, WorkflowTaskStarted};
 use crate::update::WaitingUpdate;
 use crate::update_message::{self, Answers, Sending};
 use crate::workflow_task::{
